@@ -1,0 +1,215 @@
+package policy
+
+import "go.yaml.in/yaml/v4"
+
+// The raw types are a policy as it is written: every value a text with its
+// place, whatever was misspelled already reported and left out. The keys of a
+// record tell what is missing from what is wrong.
+
+type rawPolicy struct {
+	keys      keySet
+	version   scalar
+	links     []entry // read one by one, to keep no more than one in memory
+	linksRead bool    // links was a mapping
+	workloads []entry
+	fallback  rawContract // default:
+}
+
+type rawLink struct {
+	name, rate, scheduler, adopt scalar
+}
+
+type rawWorkload struct {
+	name     scalar
+	keys     keySet
+	match    []rawSelector
+	contract rawContract
+	via      scalar
+}
+
+type rawContract struct {
+	keys     keySet
+	priority rawPriority
+}
+
+// rawPriority is one level, or a level by link.
+type rawPriority struct {
+	key     scalar
+	whole   scalar
+	perLink []rawLevel
+}
+
+type rawLevel struct{ link, level scalar }
+
+// rawSelector is one item of a match list.
+type rawSelector struct {
+	span   Span
+	keys   keySet
+	fields []rawField // in the order of the file
+	ports  []scalar   // port as a list
+	broken bool       // what is wrong with it was reported
+}
+
+type rawField struct {
+	name string
+	scalar
+}
+
+// get returns the value of a key, absent if it is not there.
+func (s rawSelector) get(name string) scalar {
+	for _, f := range s.fields {
+		if f.name == name {
+			return f.scalar
+		}
+	}
+	return scalar{}
+}
+
+// The keys of each mapping, in the order in which they are shown. They are
+// constants: arrays, sliced where they are used.
+var (
+	policyKeys   = [...]string{"version", "links", "workloads", "default"}
+	linkKeys     = [...]string{"rate", "scheduler", "adopt"}
+	workloadKeys = [...]string{"match", "priority", "via"}
+	contractKeys = workloadKeys[1:2]
+	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
+	processKeys  = selectorKeys[:5]
+)
+
+func (r *reader) rawPolicy(n *yaml.Node) (raw rawPolicy) {
+	raw.keys = r.record(n, "a policy", policyKeys[:], func(name string, key scalar, n *yaml.Node) {
+		switch name {
+		case "version":
+			raw.version = r.value(key, n, "version")
+		case "links":
+			raw.links, raw.linksRead = r.section(key, n, "links")
+		case "workloads":
+			raw.workloads, _ = r.section(key, n, "workloads")
+		case "default":
+			if r.filled(key, n, "default") {
+				raw.fallback.keys = r.record(n, "default", contractKeys, func(_ string, key scalar, n *yaml.Node) {
+					raw.fallback.priority = r.rawPriority(key, n)
+				})
+			}
+		}
+	})
+	return raw
+}
+
+// filled reports what has nothing behind its key.
+func (r *reader) filled(key scalar, n *yaml.Node, what string) bool {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" && r.simple(n) {
+		r.report(key.span, what+" has nothing in it", "fill it, or leave the key out")
+		return false
+	}
+	return true
+}
+
+// section reads the named entries of links or workloads.
+func (r *reader) section(key scalar, n *yaml.Node, what string) (entries []entry, ok bool) {
+	if !r.filled(key, n, what) {
+		return nil, false
+	}
+	return r.mapping(n, what)
+}
+
+func (r *reader) rawLink(e entry) rawLink {
+	raw := rawLink{name: e.key}
+	if n := e.value; n.Kind == yaml.ScalarNode && n.Tag == "!!null" && n.Anchor == "" {
+		return raw // a link with nothing but defaults
+	}
+	r.record(e.value, "link "+quote(e.key.text), linkKeys[:], func(name string, key scalar, n *yaml.Node) {
+		switch name {
+		case "rate":
+			raw.rate = r.value(key, n, "rate")
+		case "scheduler":
+			raw.scheduler = r.value(key, n, "scheduler")
+		case "adopt":
+			raw.adopt = r.value(key, n, "adopt")
+		}
+	})
+	return raw
+}
+
+func (r *reader) rawWorkload(e entry) rawWorkload {
+	raw := rawWorkload{name: e.key}
+	what := "workload " + quote(e.key.text)
+	if !r.filled(e.key, e.value, what) {
+		return raw
+	}
+	raw.keys = r.record(e.value, what, workloadKeys[:], func(name string, key scalar, n *yaml.Node) {
+		switch name {
+		case "match":
+			raw.match = r.match(key, n)
+		case "priority":
+			raw.contract.priority = r.rawPriority(key, n)
+		case "via":
+			raw.via = r.value(key, n, "via")
+		}
+	})
+	raw.contract.keys = raw.keys
+	return raw
+}
+
+func (r *reader) rawPriority(key scalar, n *yaml.Node) rawPriority {
+	raw := rawPriority{key: key}
+	if n.Kind != yaml.MappingNode {
+		raw.whole = r.value(key, n, "priority")
+		return raw
+	}
+	entries, ok := r.mapping(n, "priority")
+	if ok && len(n.Content) == 0 {
+		r.report(key.span, "priority names no link", "0 to 15, or a level by link: {eth0: 12, default: 4}")
+	}
+	for _, e := range entries {
+		if e.twice {
+			continue
+		}
+		raw.perLink = append(raw.perLink, rawLevel{e.key, r.value(e.key, e.value, "the priority of a link")})
+	}
+	return raw
+}
+
+func (r *reader) match(key scalar, n *yaml.Node) []rawSelector {
+	const help = "as in [{port: 22, protocol: tcp}, {unit: nginx.service}]"
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" && r.simple(n) {
+		r.report(key.span, "match is empty, so no packet can belong here", help)
+		return nil
+	}
+	items, ok := r.list(n, "match", help)
+	if ok && len(items) == 0 {
+		r.report(r.span(n), "match is empty, so no packet can belong here", help)
+	}
+	raws := make([]rawSelector, 0, len(items))
+	for _, item := range items {
+		raws = append(raws, r.rawSelector(item))
+	}
+	return raws
+}
+
+func (r *reader) rawSelector(n *yaml.Node) rawSelector {
+	raw, before := rawSelector{span: r.span(n)}, len(r.errs)
+	raw.keys = r.record(n, "a match item", selectorKeys[:], func(name string, key scalar, n *yaml.Node) {
+		field := rawField{name: name}
+		if name == "port" && n.Kind == yaml.SequenceNode {
+			raw.ports = r.ports(key, n)
+		} else {
+			field.scalar = r.value(key, n, name)
+		}
+		raw.fields = append(raw.fields, field)
+	})
+	raw.broken = len(r.errs) > before
+	return raw
+}
+
+func (r *reader) ports(key scalar, n *yaml.Node) []scalar {
+	items, ok := r.list(n, "port", "")
+	if ok && len(items) == 0 {
+		r.report(r.span(n), "port is an empty list, which matches nothing", "leave it out to match any port")
+	}
+	ports := make([]scalar, 0, len(items))
+	for _, item := range items {
+		ports = append(ports, r.value(key, item, "port"))
+	}
+	return ports
+}

@@ -1,0 +1,178 @@
+package policy
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+)
+
+// SchemaID is the address that a policy file names to get help from an editor.
+const SchemaID = "https://weir-net.github.io/schema/policy-1.json"
+
+// JSONSchema returns the JSON Schema (draft 2020-12) of a policy file, for
+// editors. It cannot say all that Parse checks: what needs two places of the
+// file at once, such as a link that is not declared, is left to Parse. What it
+// accepts and Parse refuses is allowed, the reverse is not.
+func JSONSchema() []byte {
+	reflector := jsonschema.Reflector{
+		Anonymous: true, // no address made of the package's path
+		Namer:     func(t reflect.Type) string { return strings.ToLower(strings.TrimPrefix(t.Name(), "schema")) },
+	}
+	schema := reflector.Reflect(schemaPolicy{})
+	schema.ID = SchemaID
+	schema.Title = "Weir policy"
+	text, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		panic(err) // a schema of ours that is no JSON is a bug in this file
+	}
+	return append(text, '\n')
+}
+
+// The types below have the shape of a policy file, for reflection only.
+
+type schemaPolicy struct {
+	Version   int                       `json:"version" jsonschema:"enum=1,description=Version of the file format."`
+	Links     map[string]schemaLink     `json:"links,omitempty" jsonschema:"description=The devices at whose egress queue workloads compete\\, by interface name."`
+	Workloads map[string]schemaWorkload `json:"workloads,omitempty" jsonschema:"description=Named sets of sockets or packets and what they are promised."`
+	Default   *schemaContract           `json:"default,omitempty" jsonschema:"description=The contract of everything that no workload claims. Left out: its priority stays as it is."`
+}
+
+type schemaLink struct {
+	Rate      string `json:"rate,omitempty" jsonschema:"description=Bandwidth of the link. Left out: the device's own speed.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit)$,example=1Gbit"`
+	Scheduler string `json:"scheduler,omitempty" jsonschema:"description=How the link keeps strict order. auto takes the best that the kernel and the device offer."`
+	Adopt     bool   `json:"adopt,omitempty" jsonschema:"description=Replace a root qdisc that is not Weir's. reset puts it back."`
+}
+
+type schemaWorkload struct {
+	Match    []schemaMatch  `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
+	Priority schemaPriority `json:"priority"`
+	Via      string         `json:"via,omitempty" jsonschema:"description=The mechanism that carries the priority: Weir's BPF programs\\, or cgroup v1's net_prio controller.,enum=bpf,enum=net_prio"`
+}
+
+type schemaContract struct {
+	Priority schemaPriority `json:"priority"`
+}
+
+type (
+	schemaPriority struct{}
+	schemaMatch    struct{}
+)
+
+// JSONSchemaExtend names the rules of map keys, which reflection cannot see.
+func (schemaPolicy) JSONSchemaExtend(s *jsonschema.Schema) {
+	if links, ok := s.Properties.Get("links"); ok {
+		links.PropertyNames = linkNameSchema()
+		// A link with nothing but defaults may be written as "eth0:".
+		links.AdditionalProperties = &jsonschema.Schema{OneOf: []*jsonschema.Schema{links.AdditionalProperties, {Type: "null"}}}
+	}
+	if workloads, ok := s.Properties.Get("workloads"); ok {
+		workloads.PropertyNames = &jsonschema.Schema{Pattern: "^[a-z0-9][a-z0-9._-]{0,62}$"}
+	}
+}
+
+// JSONSchemaExtend lists the schedulers.
+func (schemaLink) JSONSchemaExtend(s *jsonschema.Schema) {
+	if scheduler, ok := s.Properties.Get("scheduler"); ok {
+		for _, name := range Schedulers() {
+			scheduler.Enum = append(scheduler.Enum, string(name))
+		}
+	}
+}
+
+// JSONSchema is a level, or a level by link.
+func (schemaPriority) JSONSchema() *jsonschema.Schema {
+	one := uint64(1)
+	return &jsonschema.Schema{
+		Description: "0 to 15, 15 the highest: one level, or one by link with a default.",
+		OneOf: []*jsonschema.Schema{
+			levelSchema(),
+			{Type: "object", PropertyNames: linkNameSchema("default"), AdditionalProperties: levelSchema(), MinProperties: &one},
+		},
+	}
+}
+
+func levelSchema() *jsonschema.Schema { return intSchema(0, Levels-1) }
+
+func intSchema(low, high int) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "integer", Minimum: json.Number(strconv.Itoa(low)), Maximum: json.Number(strconv.Itoa(high))}
+}
+
+// linkNameSchema is the name of an interface. Its limit is in bytes, and a
+// schema counts characters, but every real name is ASCII.
+func linkNameSchema(also ...any) *jsonschema.Schema {
+	names := &jsonschema.Schema{
+		Pattern: `^[^\s/:]{1,15}$`,
+		Not:     &jsonschema.Schema{Enum: []any{".", "..", "default", "all"}},
+	}
+	if len(also) == 0 {
+		return names
+	}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{names, {Enum: also}}}
+}
+
+// JSONSchema is one of the selectors of a process, or a flow.
+func (schemaMatch) JSONSchema() *jsonschema.Schema {
+	only := func(key, description string, value *jsonschema.Schema) *jsonschema.Schema {
+		value.Description = description
+		properties := jsonschema.NewProperties()
+		properties.Set(key, value)
+		return &jsonschema.Schema{Type: "object", Properties: properties, Required: []string{key}, AdditionalProperties: jsonschema.FalseSchema}
+	}
+	text := func(pattern string) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Pattern: pattern} }
+	user := &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(`^[^\s:,/*?]{1,256}$`), intSchema(0, 1<<32-2)}}
+	return &jsonschema.Schema{
+		Description: "One of pid, cgroup, unit, user, exe, or a flow by any of port, protocol, cidr, dscp.",
+		OneOf: []*jsonschema.Schema{
+			only("pid", "A process, its sockets and its children.", intSchema(1, maxPID)),
+			only("cgroup", "A cgroup path; * and ? stand for characters, a last ** for any depth.", text(`^([a-z0-9_,=.-]+:)?/`)),
+			only("unit", "A systemd unit; without a type it is a service.", text(`^[A-Za-z0-9:_.\\@*?-]{1,247}$`)),
+			only("user", "A user, by name or number.", user),
+			only("exe", "The absolute path of an executable.", text(`^/[^*?\[]*[^*?\[/]$`)),
+			flowSchema(),
+		},
+	}
+}
+
+func flowSchema() *jsonschema.Schema {
+	one := uint64(1)
+	set := func(p *jsonschema.Schema, description string) *jsonschema.Schema {
+		p.Description = description
+		return p
+	}
+	names := func(list []string) (enum []any) {
+		for _, name := range list {
+			enum = append(enum, name)
+		}
+		return enum
+	}
+	port := []*jsonschema.Schema{intSchema(1, 65535), {Type: "string", Pattern: "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$"}}
+	onePort := &jsonschema.Schema{OneOf: port}
+	portless, dscpNames := []any{}, make([]string, len(dscps))
+	for _, p := range protocols {
+		if !p.ports {
+			portless = append(portless, p.name, p.number)
+		}
+	}
+	for i, d := range dscps {
+		dscpNames[i] = d.name
+	}
+	properties := jsonschema.NewProperties()
+	properties.Set("port", set(&jsonschema.Schema{OneOf: append(port, &jsonschema.Schema{Type: "array", Items: onePort, MinItems: &one, UniqueItems: true})},
+		"Source or destination port, a range, or a list of them."))
+	properties.Set("protocol", set(&jsonschema.Schema{OneOf: []*jsonschema.Schema{{Enum: names(protocolNames())}, intSchema(0, 255)}},
+		"IP protocol, by name or number."))
+	properties.Set("cidr", set(&jsonschema.Schema{Type: "string", Pattern: "^[0-9a-fA-F:.]+(/(0|[1-9][0-9]{0,2}))?$"},
+		"Source or destination prefix or address."))
+	properties.Set("dscp", set(&jsonschema.Schema{OneOf: []*jsonschema.Schema{{Enum: names(dscpNames)}, intSchema(0, 63)}},
+		"DSCP, by name or number."))
+	// A port in a protocol that has none matches nothing.
+	forbidden := jsonschema.NewProperties()
+	forbidden.Set("protocol", &jsonschema.Schema{Enum: portless})
+	return &jsonschema.Schema{
+		Type: "object", Properties: properties, AdditionalProperties: jsonschema.FalseSchema, MinProperties: &one,
+		Not: &jsonschema.Schema{Properties: forbidden, Required: []string{"port", "protocol"}},
+	}
+}
