@@ -1,7 +1,8 @@
 package policy
 
 import (
-	"net"
+	"encoding/binary"
+	"math/bits"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -29,23 +30,30 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	if !slash {
 		return netip.PrefixFrom(addr, addr.BitLen()), nil
 	}
-	bits, err := strconv.Atoi(length)
+	n, err := strconv.Atoi(length)
 	switch {
-	case err != nil || length != strconv.Itoa(bits):
-		if mask := net.ParseIP(length).To4(); mask != nil && addr.Is4() {
-			if ones, size := net.IPMask(mask).Size(); size != 0 {
+	case err != nil || length != strconv.Itoa(n):
+		if mask, err := netip.ParseAddr(length); err == nil && mask.Is4() && addr.Is4() {
+			if ones, ok := maskLength(mask.As4()); ok {
 				return fail("has a netmask", "write "+netip.PrefixFrom(addr, ones).Masked().String())
 			}
 		}
 		return fail("has no length behind the slash", "0 to "+strconv.Itoa(addr.BitLen()))
-	case bits < 0 || bits > addr.BitLen():
+	case n < 0 || n > addr.BitLen():
 		return fail("has a length out of range", "0 to "+strconv.Itoa(addr.BitLen()))
 	}
-	prefix := netip.PrefixFrom(addr, bits)
+	prefix := netip.PrefixFrom(addr, n)
 	if masked := prefix.Masked(); masked != prefix {
 		return fail("has bits set behind its length", "write "+masked.String()+" for the network, or "+addr.String()+" for the address")
 	}
 	return prefix, nil
+}
+
+// maskLength is the 8 of 255.0.0.0.
+func maskLength(mask [4]byte) (ones int, ok bool) {
+	m := binary.BigEndian.Uint32(mask[:])
+	ones = bits.LeadingZeros32(^m)
+	return ones, m != 0 && m<<ones == 0
 }
 
 // leadingZeros reports an IPv4 address such as 10.0.0.010.
