@@ -1,0 +1,28 @@
+package testutil
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// BPFFS mounts a BPF file system of its own in a temporary directory and
+// unmounts it at the end of the test, which drops every pin in it.
+func BPFFS(t testing.TB) string {
+	t.Helper()
+	Needs(t, "root")
+	dir := t.TempDir()
+	if err := unix.Mount("weir-test", dir, "bpf", 0, "mode=0700"); err != nil {
+		t.Fatalf("mount bpf file system: %v", err)
+	}
+	t.Cleanup(func() { unmount(t, dir) })
+	return dir
+}
+
+func unmount(t testing.TB, dir string) {
+	if err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); err != nil {
+		t.Errorf("unmount %s: %v", dir, err)
+		// A busy mount would otherwise stand in the way of TempDir's removal.
+		_ = unix.Unmount(dir, unix.MNT_DETACH)
+	}
+}

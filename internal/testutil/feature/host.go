@@ -1,0 +1,160 @@
+package feature
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+func root() error {
+	if os.Geteuid() != 0 {
+		return errAbsent
+	}
+	return nil
+}
+
+func cpus(n int) probe {
+	return func() error {
+		if runtime.NumCPU() < n {
+			return errAbsent
+		}
+		return nil
+	}
+}
+
+func file(path string) probe {
+	return func() error {
+		_, err := os.Stat(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return errAbsent
+		}
+		return err
+	}
+}
+
+// cached looks in the cache that the scripts of the tests share.
+func cached(path string) probe {
+	return func() error {
+		dir := os.Getenv("WEIR_CACHE")
+		if dir == "" {
+			user, err := os.UserCacheDir()
+			if err != nil {
+				return err
+			}
+			dir = filepath.Join(user, "weir")
+		}
+		return file(filepath.Join(dir, path))()
+	}
+}
+
+func tool(name string) probe {
+	return func() error {
+		if _, err := exec.LookPath(name); err != nil {
+			return errAbsent
+		}
+		return nil
+	}
+}
+
+// pidfd asks for pidfd_getfd (5.6), on a descriptor that this process has.
+func pidfd() error {
+	pid, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return absentIf(err, unix.ENOSYS)
+	}
+	defer unix.Close(pid)
+	fd, err := unix.PidfdGetfd(pid, pid, 0)
+	if err != nil {
+		return absentIf(err, unix.ENOSYS)
+	}
+	return unix.Close(fd)
+}
+
+func cgroup2() error {
+	mount, err := Cgroup2Mount()
+	if err == nil && mount == "" {
+		return errAbsent
+	}
+	return err
+}
+
+// Cgroup2Mount is where the v2 hierarchy is mounted, "" if nowhere.
+func Cgroup2Mount() (string, error) {
+	return cgroupMount("cgroup2", "")
+}
+
+// Cgroup1Mount is where the v1 hierarchy of a controller is mounted, "" if
+// nowhere.
+func Cgroup1Mount(controller string) (string, error) {
+	return cgroupMount("cgroup", controller)
+}
+
+func cgroupMount(fstype, option string) (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		if len(f) > 3 && f[2] == fstype && (option == "" || slices.Contains(strings.Split(f[3], ","), option)) {
+			return f[1], nil
+		}
+	}
+	return "", nil
+}
+
+// cgroup1 asks whether a v1 hierarchy of the controller is mounted or can be.
+// The attempt leaves nothing behind: a hierarchy without children goes away
+// with its last mount.
+func cgroup1(controller string) probe {
+	return func() error {
+		at, err := Cgroup1Mount(controller)
+		if at != "" || err != nil {
+			return err
+		}
+		if root() != nil {
+			return unix.EPERM
+		}
+		dir, err := os.MkdirTemp("", "weir-cgroup1-")
+		if err != nil {
+			return err
+		}
+		defer os.Remove(dir)
+		if err := unix.Mount("weir-probe", dir, "cgroup", 0, controller); err != nil {
+			// EBUSY: the v2 hierarchy has the controller. ENOENT: boot option
+			// cgroup_no_v1. EINVAL: the kernel was built without it. ENODEV: no v1.
+			return absentIf(err, unix.EBUSY, unix.ENOENT, unix.EINVAL, unix.ENODEV)
+		}
+		return unix.Unmount(dir, 0)
+	}
+}
+
+// mounted1 asks whether a v1 hierarchy of the controller is mounted, for one
+// that the v2 hierarchy would lose by mounting it.
+func mounted1(controller string) probe {
+	return func() error {
+		at, err := Cgroup1Mount(controller)
+		if err == nil && at == "" {
+			return errAbsent
+		}
+		return err
+	}
+}
+
+// absentIf turns the errnos by which a kernel says "I have no such thing" into
+// errAbsent and leaves every other error as it is.
+func absentIf(err error, absent ...unix.Errno) error {
+	for _, e := range absent {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: %w", errAbsent, err)
+		}
+	}
+	return err
+}

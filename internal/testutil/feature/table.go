@@ -1,0 +1,66 @@
+package feature
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// Names lists every feature that [Has] knows, in order.
+func Names() []string {
+	return slices.Sorted(maps.Keys(table()))
+}
+
+// table is every probe by its name. Adding a feature is adding a line.
+func table() map[string]probe {
+	t := map[string]probe{
+		"root":       root,
+		"2 CPUs":     cpus(2),
+		"IPv6":       file("/proc/net/if_inet6"),
+		"BTF":        file("/sys/kernel/btf/vmlinux"),
+		"kprobes":    file("/sys/bus/event_source/devices/kprobe/type"),
+		"systemd":    file("/run/systemd/system"),
+		"nftables":   nftables,
+		"pidfd":      pidfd,
+		"cgroup2":    cgroup2,
+		"net_prio":   cgroup1("net_prio"),
+		"net_cls":    cgroup1("net_cls"),
+		"v1 memory":  mounted1("memory"),
+		"fq bands":   fqBands,
+		"tcx":        tcx,
+		"sk_storage": skStorage,
+
+		"kernel 6.1": cached("vm/kernels/6.1/release"), // test/vm/fetch 6.1
+
+		"raw_tracepoint": loads(ebpf.RawTracepoint, 0),
+		"sock_create":    loads(ebpf.CGroupSock, ebpf.AttachCGroupInetSockCreate),
+		"cgroup_skb":     loads(ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress),
+		"sock_ops":       loads(ebpf.SockOps, ebpf.AttachCGroupSockOps),
+
+		"bpf_get_current_task_btf": helper(ebpf.RawTracepoint, asm.FnGetCurrentTaskBtf),
+	}
+	for _, kind := range []string{
+		"bfifo", "cake", "clsact", "ets", "fq", "fq_codel", "htb", "ingress", "mq", "mqprio",
+		"netem", "pfifo", "pfifo_fast", "prio", "sfq", "tbf",
+	} {
+		t[kind+" qdisc"] = qdisc(kind)
+	}
+	for _, kind := range []string{"basic", "bpf", "flower", "fw", "matchall", "u32"} {
+		t[kind+" classifier"] = classifier(kind)
+	}
+	for _, kind := range []string{"mirred", "police", "skbedit"} {
+		t[kind+" action"] = action(kind)
+	}
+	for _, kind := range []string{"bridge", "dummy", "ifb", "netdevsim", "veth", "vlan", "vrf"} {
+		t[kind+" link"] = device(kind)
+	}
+	for _, name := range []string{
+		"bpftool", "clang-14", "curl", "dockerd", "ethtool", "git", "ip", "iperf3", "iptables", "llvm-strip-14",
+		"nft", "nsenter", "openssl", "ping", "python3", "qemu-system-x86_64", "scp", "ssh", "ssh-keygen", "sshd", "tc",
+	} {
+		t[name] = tool(name)
+	}
+	return t
+}
