@@ -1,0 +1,104 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// threadNetns is the calling thread's namespace. /proc/self would be the main
+// thread's.
+const threadNetns = "/proc/thread-self/ns/net"
+
+// A Netns identifies a network namespace for as long as it lives. Values are
+// comparable; the kernel may give the inode of a dead namespace to a new one.
+type Netns struct {
+	Device, Inode uint64
+}
+
+// String renders the namespace as readlink shows it below /proc/PID/ns.
+func (n Netns) String() string { return fmt.Sprintf("net:[%d]", n.Inode) }
+
+// CurrentNetns returns the network namespace of the calling thread.
+func CurrentNetns() (Netns, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(threadNetns, &st); err != nil {
+		return Netns{}, fmt.Errorf("read current network namespace: %w", err)
+	}
+	return Netns{Device: uint64(st.Dev), Inode: st.Ino}, nil
+}
+
+// InNetns runs fn in the network namespace at path, which is anything that
+// setns takes: /run/netns/NAME, /proc/PID/ns/net. The empty path stays in the
+// caller's namespace. fn runs on a thread of its own and must not leave work in
+// the namespace to other goroutines: those are outside. The error is fn's, or
+// says why the namespace could not be entered; fn did not run then.
+func InNetns(path string, fn func() error) error {
+	if path == "" {
+		return fn()
+	}
+	return onThread(func() error { return setns(path) }, fn)
+}
+
+func setns(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("enter network namespace: %w", err)
+	}
+	defer f.Close()
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", path, err)
+	}
+	return nil
+}
+
+// inNewNetns runs fn in a network namespace that is gone afterwards. Its only
+// device is lo, with index 1 and down.
+func inNewNetns(fn func() error) error {
+	return onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("make network namespace: %w", err)
+		}
+		return nil
+	}, fn)
+}
+
+// onThread runs enter and fn on one thread and brings that thread back to the
+// namespace it came from. It runs on a goroutine of its own, so that no caller
+// is left in the wrong namespace by a thread that could not go back.
+func onThread(enter, fn func() error) (err error) {
+	returned, done := false, make(chan struct{})
+	go func() {
+		defer close(done)
+		err = visit(enter, fn)
+		returned = true
+	}()
+	<-done
+	if !returned {
+		runtime.Goexit() // fn did, as a test that fails does
+	}
+	return err
+}
+
+func visit(enter, fn func() error) error {
+	runtime.LockOSThread()
+	home, err := os.Open(threadNetns)
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("read current network namespace: %w", err)
+	}
+	defer home.Close()
+	defer func() {
+		// A thread that cannot go back stays locked: the runtime ends it with
+		// this goroutine.
+		if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	if err := enter(); err != nil {
+		return err
+	}
+	return fn()
+}

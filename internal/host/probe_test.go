@@ -1,0 +1,236 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/testutil"
+	"github.com/weir-net/weir/internal/testutil/feature"
+)
+
+// The probes of the tests are other probes: both must tell the same.
+func TestProbeAgreesWithTheProbesOfTheTests(t *testing.T) {
+	testutil.Needs(t, "root")
+	f := Probe(context.Background())
+	for name, why := range f.Unknown {
+		t.Errorf("%s is not known to root: %s", name, why)
+	}
+	for name, got := range map[string]bool{
+		"tcx": f.TCX, "bpf classifier": f.ClsBPF, "sk_storage": f.SKStorage, "sock_create": f.SockCreate,
+		"raw_tracepoint": f.RawTracepoint, "pidfd": f.PidfdGetfd, "BTF": f.BTF, "net_prio": f.NetPrio,
+	} {
+		want, err := feature.Has(name)
+		if err != nil {
+			t.Error(err)
+		}
+		if got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	if f.Qdiscs != nil {
+		t.Errorf("qdiscs are another room's: %v", f.Qdiscs)
+	}
+}
+
+func TestProbeIsQuick(t *testing.T) {
+	testutil.Needs(t, "root")
+	Probe(context.Background()) // the first one may load modules
+	const runs = 5
+	most := 200 * time.Millisecond
+	if strings.Contains(text(t, "/proc/cpuinfo"), "QEMU TCG") {
+		most *= 10 // a processor that is emulated
+	}
+	best := time.Hour
+	for range runs {
+		start := time.Now()
+		Probe(context.Background())
+		best = min(best, time.Since(start))
+	}
+	if best > most {
+		t.Errorf("took %v, %v are allowed", best, most)
+	}
+}
+
+func TestProbeLeavesNothing(t *testing.T) {
+	testutil.Needs(t, "root")
+	Probe(context.Background()) // what the runtime and the libraries keep for ever
+	fds, outside := descriptors(t), current(t)
+
+	Probe(context.Background())
+
+	if got := descriptors(t); got != fds {
+		t.Errorf("%d descriptors before, %d after", fds, got)
+	}
+	if got := current(t); got != outside {
+		t.Errorf("in %s, was in %s", got, outside)
+	}
+	mounts := text(t, "/proc/self/mountinfo")
+	if strings.Contains(mounts, programName) {
+		t.Errorf("a mount is left:\n%s", mounts)
+	}
+	if mount, err := feature.Cgroup2Mount(); err != nil {
+		t.Error(err)
+	} else if left, err := filepath.Glob(fmt.Sprintf("%s/%s-%d*", mount, programName, os.Getpid())); err != nil || left != nil {
+		t.Errorf("cgroups are left: %v, %v", left, err)
+	}
+	// The kernel takes programs and namespaces down after a grace period, and
+	// other processes may probe meanwhile.
+	if !eventually(func() bool { return !loaded(t, programName) }) {
+		t.Error("a program is left")
+	}
+}
+
+// A hierarchy that is left shows in /proc/cgroups. Another process may mount
+// net_prio meanwhile, and leaves its hierarchy where it unmounts too soon after
+// the removal of a cgroup; the next probe takes that away.
+func TestProbeLeavesNoHierarchy(t *testing.T) {
+	testutil.Needs(t, "net_prio")
+	for range 3 {
+		if err := netPrio(); err != nil {
+			t.Fatal(err)
+		}
+		if eventually(func() bool {
+			return hierarchy(t, "net_prio") == "0" || strings.Contains(text(t, "/proc/self/mountinfo"), "net_prio")
+		}) {
+			return
+		}
+	}
+	t.Error("net_prio is in a hierarchy that nobody has mounted")
+}
+
+// Without privileges nearly nothing can be tried, and then nothing is claimed.
+func TestProbeOfNobodyKnowsThatItDoesNotKnow(t *testing.T) {
+	out := asNobody(t, "probe")
+	for _, name := range []string{
+		plan.FeatureTCX, plan.FeatureClsBPF, plan.FeatureSKStorage, plan.FeatureSockCreate, plan.FeatureRawTracepoint, plan.FeatureNetPrio,
+	} {
+		if !strings.Contains(out, "unknown "+name+": ") {
+			t.Errorf("%s is not unknown:\n%s", name, out)
+		}
+	}
+	if strings.Contains(out, "found something") {
+		t.Error(out)
+	}
+}
+
+func TestProbeEndsWithTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	f := Probe(ctx)
+	for _, p := range probes(&f) {
+		if *p.found || f.Unknown[p.feature] != context.Canceled.Error() {
+			t.Errorf("%s: %v, %q", p.feature, *p.found, f.Unknown[p.feature])
+		}
+	}
+}
+
+func TestAbsent(t *testing.T) {
+	odd := errors.New("odd")
+	for _, tt := range []struct {
+		name   string
+		err    error
+		absent bool
+	}{
+		{"listed", absentOn(unix.ENOENT, unix.EINVAL, unix.ENOENT), true},
+		{"other", absentOn(unix.EPERM, unix.EINVAL), false},
+		{"narrower says so", narrowed(odd, fmt.Errorf("x: %w", ebpf.ErrNotSupported)), true},
+		{"narrower does not know", narrowed(fmt.Errorf("x: %w", ebpf.ErrNotSupported), unix.EPERM), false},
+		{"narrower finds it", narrowed(odd, nil), false},
+	} {
+		if tt.err == nil || errors.Is(tt.err, ebpf.ErrNotSupported) != tt.absent {
+			t.Errorf("%s: %v", tt.name, tt.err)
+		}
+	}
+	if err := absentOn(nil, unix.EINVAL); err != nil {
+		t.Errorf("no error became %v", err)
+	}
+}
+
+// What a kernel lacks must come out as absent, not as unknown: the file system
+// types stand for it here, since no kernel has these.
+func TestMountAsideOfWhatIsAbsent(t *testing.T) {
+	testutil.Needs(t, "root")
+	if _, err := mountAside("nosuchfs", ""); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := mountAside("cgroup", "nosuchcontroller"); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func eventually(cond func() bool) bool {
+	for range 100 {
+		if cond() {
+			return true
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return false
+}
+
+// loaded reports whether the kernel holds a program of this name.
+func loaded(t *testing.T, name string) bool {
+	t.Helper()
+	id, err := ebpf.ProgramGetNextID(0)
+	for ; err == nil; id, err = ebpf.ProgramGetNextID(id) {
+		p, err := ebpf.NewProgramFromID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := p.Info()
+		p.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Name == name {
+			return true
+		}
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return false
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// hierarchy is the number of the v1 hierarchy that a controller is in, 0 for
+// none.
+func hierarchy(t *testing.T, controller string) string {
+	t.Helper()
+	for line := range strings.Lines(text(t, "/proc/cgroups")) {
+		if f := strings.Fields(line); f[0] == controller {
+			return f[1]
+		}
+	}
+	return ""
+}
+
+func text(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
