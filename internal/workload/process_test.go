@@ -1,0 +1,175 @@
+package workload
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+func TestReadProcess(t *testing.T) {
+	testutil.Needs(t, "root", "v1 memory")
+	v2, v1 := testutil.Cgroup2(t), memoryCgroup(t)
+	h, err := FindHierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleep, err := filepath.EvalSymlinks(sleepPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(v2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	cmd := exec.Command(sleep, "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential:  &syscall.Credential{Uid: 4711, Gid: 4711},
+		Cloneflags:  unix.CLONE_NEWNET,
+		UseCgroupFD: true, CgroupFD: int(dir.Fd()),
+	}
+	c := start(t, cmd)
+	if err := os.WriteFile(v1+"/cgroup.procs", []byte(itoa(c.pid())), 0); err != nil {
+		t.Fatal(err)
+	}
+
+	p, err := ReadProcess(c.pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := ExeID(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ns unix.Stat_t
+	if err := unix.Stat("/proc/"+itoa(c.pid())+"/ns/net", &ns); err != nil {
+		t.Fatal(err)
+	}
+	if p.PID != c.pid() || p.Parent != uint32(os.Getpid()) || p.Name != filepath.Base(sleep) || p.Zombie {
+		t.Errorf("process %+v is not the child", p)
+	}
+	if p.UID != 4711 {
+		t.Errorf("uid %d, want 4711", p.UID)
+	}
+	if want := (Exe{id, sleep}); p.Exe != want {
+		t.Errorf("executable %+v, want %+v", p.Exe, want)
+	}
+	if want := strings.TrimPrefix(v2, h.V2); p.Cgroup2 != want {
+		t.Errorf("v2 cgroup %q, want %q", p.Cgroup2, want)
+	}
+	if want := strings.TrimPrefix(v1, h.V1["memory"]); p.Cgroup1["memory"] != want {
+		t.Errorf("v1 memory cgroup %q, want %q", p.Cgroup1["memory"], want)
+	}
+	if p.NetNS != ns.Ino {
+		t.Errorf("network namespace %d, want %d", p.NetNS, ns.Ino)
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	c := start(t, exec.Command("sleep", "60"))
+	list, err := Processes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.IsSortedFunc(list, func(a, b Process) int { return int(a.PID) - int(b.PID) }) {
+		t.Error("processes are not in the order of their ids")
+	}
+	find := func(pid int) Process {
+		i := slices.IndexFunc(list, func(p Process) bool { return p.PID == uint32(pid) })
+		if i < 0 {
+			t.Fatalf("process %d is not in the list", pid)
+		}
+		return list[i]
+	}
+	if self := find(os.Getpid()); !slices.Contains(self.Children, c.pid()) {
+		t.Errorf("children %v, want %d among them", self.Children, c.pid())
+	}
+	if child := find(int(c.pid())); len(child.Children) != 0 {
+		t.Errorf("sleep has children %v", child.Children)
+	}
+}
+
+func TestZombieAndGone(t *testing.T) {
+	c := start(t, exec.Command("true"))
+	var p Process
+	deadline := time.Now().Add(5 * time.Second)
+	for !p.Zombie && time.Now().Before(deadline) {
+		var err error
+		if p, err = ReadProcess(c.pid()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !p.Zombie {
+		t.Fatal("an exited child that nobody waited for is not a zombie")
+	}
+	if err := c.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadProcess(c.pid()); !errors.Is(err, ErrGone) {
+		t.Errorf("ReadProcess: %v, want ErrGone", err)
+	}
+	if _, err := p.OpenPidfd(); !errors.Is(err, ErrGone) {
+		t.Errorf("OpenPidfd: %v, want ErrGone", err)
+	}
+}
+
+// The same id with another start time is another process.
+func TestOpenPidfdKnowsReusedIDs(t *testing.T) {
+	testutil.Needs(t, "pidfd")
+	self, err := ReadProcess(uint32(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := self.OpenPidfd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(fd)
+	self.Start--
+	if fd, err := self.OpenPidfd(); !errors.Is(err, ErrGone) {
+		unix.Close(fd)
+		t.Errorf("OpenPidfd of an earlier process: %v, want ErrGone", err)
+	}
+}
+
+func TestCheckPIDNamespace(t *testing.T) {
+	if err := CheckPIDNamespace(); err != nil {
+		t.Skipf("needs %s", "initial pid namespace")
+	}
+	testutil.Needs(t, "root")
+	// The same test in a pid namespace of its own, with its /proc.
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestCheckPIDNamespaceInside$", "-test.v")
+	cmd.Env = append(os.Environ(), "WEIR_INSIDE=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "refused: check pid namespace") {
+		t.Errorf("inside: %v\n%s", err, out)
+	}
+}
+
+func TestCheckPIDNamespaceInside(t *testing.T) {
+	if os.Getenv("WEIR_INSIDE") == "" {
+		return
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	err := CheckPIDNamespace()
+	if !errors.Is(err, ErrPIDNamespace) {
+		t.Fatalf("error %v, want ErrPIDNamespace", err)
+	}
+	t.Logf("refused: %v", err)
+}
