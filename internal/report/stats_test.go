@@ -1,0 +1,88 @@
+package report
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestSummarise(t *testing.T) {
+	for _, c := range []struct {
+		samples []float64
+		want    Metric
+	}{
+		{nil, Metric{Unit: "s"}},
+		{[]float64{3}, Metric{Median: 3, Min: 3, Max: 3, N: 1, Unit: "s"}},
+		{[]float64{3, 1, 2}, Metric{Median: 2, Min: 1, Max: 3, N: 3, Unit: "s"}},
+		{[]float64{4, 1, 2, 9}, Metric{Median: 3, Min: 1, Max: 9, N: 4, Unit: "s"}},
+	} {
+		if got := Summarise("s", c.samples); got != c.want {
+			t.Errorf("Summarise(%v) = %+v, want %+v", c.samples, got, c.want)
+		}
+	}
+}
+
+func TestSummariseProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples := rapid.SliceOfN(rapid.Float64Range(-1e9, 1e9), 1, 30).Draw(t, "samples")
+		before := slices.Clone(samples)
+		m := Summarise("s", samples)
+		if !slices.Equal(before, samples) {
+			t.Fatal("the caller's samples were changed")
+		}
+		if m.Min > m.Median || m.Median > m.Max {
+			t.Fatalf("%+v is out of order", m)
+		}
+		below, above := 0, 0
+		for _, s := range samples {
+			if s < m.Median {
+				below++
+			} else if s > m.Median {
+				above++
+			}
+		}
+		if half := len(samples) / 2; below > half || above > half {
+			t.Fatalf("%d below and %d above the median of %d", below, above, len(samples))
+		}
+	})
+}
+
+func TestPairRatios(t *testing.T) {
+	// A host that gets slower by half over the run: the arms' medians would
+	// say 1.9 where every pair says 2.
+	alone, full := []float64{1, 1.2, 1.5}, []float64{2, 2.4, 3}
+	if got, ok := PairRatios(full, alone); !ok || got != (Ratio{2, 2, 2}) {
+		t.Errorf("got %+v, %t", got, ok)
+	}
+	if got, ok := PairRatios([]float64{1, 4, 9}, []float64{2, 2}); !ok || got != (Ratio{Value: 1.25, Low: 0.5, High: 2}) {
+		t.Errorf("an unpaired sample counts: got %+v, %t", got, ok)
+	}
+	for _, c := range [][2][]float64{{nil, nil}, {{1}, nil}, {{1, 1}, {1, 0}}} {
+		if got, ok := PairRatios(c[0], c[1]); ok || got != (Ratio{}) {
+			t.Errorf("PairRatios(%v, %v) = %+v, %t", c[0], c[1], got, ok)
+		}
+	}
+}
+
+func TestDiffers(t *testing.T) {
+	for r, want := range map[Ratio]bool{
+		{Value: 2, Low: 1.9, High: 2.1}:     true,
+		{Value: 0.5, Low: 0.4, High: 0.9}:   true,
+		{Value: 1.01, Low: 0.99, High: 1.1}: false,
+		{Value: 1.01, Low: 1, High: 1.1}:    false,
+	} {
+		if r.Differs() != want {
+			t.Errorf("%+v differs: %t", r, !want)
+		}
+	}
+}
+
+func TestConfidence(t *testing.T) {
+	for n, want := range map[int]float64{0: 0, 1: 0, 2: 0.5, 5: 0.9375, 6: 0.96875} {
+		if got := Confidence(n); math.Abs(got-want) > 1e-12 {
+			t.Errorf("Confidence(%d) = %g, want %g", n, got, want)
+		}
+	}
+}
