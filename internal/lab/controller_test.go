@@ -1,0 +1,254 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"go.yaml.in/yaml/v4"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A rawController enforces just what the labs ask for by the oldest means of
+// the kernel: an HTB whose classes are picked by u32 on ports and by
+// SO_PRIORITY on sockets. It proves the labs without the product.
+type rawController struct {
+	cgroup  string
+	classes plan.ClassMap
+
+	mu      sync.Mutex
+	netns   netns.NsHandle
+	handle  *netlink.Handle
+	device  netlink.Link
+	levels  map[int]policy.Level // pid -> level before Set
+	attach  []link.Link
+	pace    policy.Rate
+	applied int // number of calls of Apply
+}
+
+func newRawController(cgroup string) *rawController {
+	return &rawController{cgroup: cgroup, classes: plan.SpreadOver(4), levels: map[int]policy.Level{}}
+}
+
+const rawMajor = 0x77
+
+func rawClass(class uint8) uint32 { return netlink.MakeHandle(rawMajor, 0x10+uint16(class)) }
+
+// rawFloor is what each class is guaranteed.
+const rawFloor = 200_000
+
+type rawPolicy struct {
+	Links     map[string]struct{ Rate policy.Rate }
+	Workloads map[string]struct {
+		Match []struct {
+			Port   uint16
+			Cgroup string
+		}
+		Priority policy.Level
+	}
+}
+
+func (c *rawController) Apply(_ context.Context, path string, text []byte) (err error) {
+	var p rawPolicy
+	if err := yaml.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.applied++
+	if c.netns, err = netns.GetFromPath(path); err != nil {
+		return err
+	}
+	if c.handle, err = netlink.NewHandleAt(c.netns, unix.NETLINK_ROUTE); err != nil {
+		return err
+	}
+	for name, l := range p.Links {
+		if c.device, err = c.handle.LinkByName(name); err != nil {
+			return err
+		}
+		c.pace = l.Rate
+		if err := c.queue(uint64(l.Rate)); err != nil {
+			return err
+		}
+	}
+	for _, w := range p.Workloads {
+		for _, m := range w.Match {
+			if m.Port != 0 {
+				err = errors.Join(err, c.port(m.Port, w.Priority))
+			}
+			if m.Cgroup != "" {
+				err = errors.Join(err, c.tag(m.Cgroup, w.Priority))
+			}
+		}
+	}
+	return err
+}
+
+// queue builds an HTB with four leaves. Their pfifo takes its limit from the
+// device's queue length: 20 ms.
+func (c *rawController) queue(rate uint64) error {
+	if err := c.handle.LinkSetTxQLen(c.device, max(int(rate/8/1514/50), 40)); err != nil {
+		return err
+	}
+	index := c.device.Attrs().Index
+	htb := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(rawMajor, 0)})
+	htb.Defcls = 0x10
+	if err := c.handle.QdiscAdd(htb); err != nil {
+		return fmt.Errorf("add htb: %w", err)
+	}
+	add := func(parent, handle uint32, floor uint64, prio uint32) error {
+		burst := uint32(max(rate/8/1000, 3028))
+		class := netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: index, Parent: parent, Handle: handle},
+			netlink.HtbClassAttrs{Rate: floor, Ceil: rate, Buffer: burst, Cbuffer: burst, Quantum: 1514, Prio: prio})
+		return c.handle.ClassAdd(class)
+	}
+	top := netlink.MakeHandle(rawMajor, 1)
+	err := add(netlink.MakeHandle(rawMajor, 0), top, rate, 0)
+	for class := range uint8(4) {
+		err = errors.Join(err, add(top, rawClass(class), rawFloor, uint32(3-class)))
+	}
+	return err
+}
+
+func (c *rawController) port(port uint16, level policy.Level) error {
+	// The destination port of IPv4 without options.
+	return c.handle.FilterAdd(&netlink.U32{
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: c.device.Attrs().Index, Parent: netlink.MakeHandle(rawMajor, 0), Priority: 1, Protocol: unix.ETH_P_IP},
+		ClassId:     rawClass(c.classes[level]),
+		Sel: &netlink.TcU32Sel{Flags: netlink.TC_U32_TERMINAL, Nkeys: 1, Keys: []netlink.TcU32Key{
+			{Mask: 0x0000ffff, Val: uint32(port), Off: 20},
+		}},
+	})
+}
+
+// tag gives the sockets that are made in a cgroup their class.
+func (c *rawController) tag(cgroup string, level policy.Level) error {
+	const offPriority = 20 // struct bpf_sock
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.CGroupSock, AttachType: ebpf.AttachCGroupInetSockCreate, License: "GPL",
+		Instructions: asm.Instructions{
+			asm.LoadImm(asm.R2, int64(rawClass(c.classes[level])), asm.DWord),
+			asm.StoreMem(asm.R1, offPriority, asm.R2, asm.Word),
+			asm.Mov.Imm(asm.R0, 1),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	// The path of the workload, found by its name below the lab's directory.
+	dir := filepath.Join(c.cgroup, filepath.Base(cgroup))
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInetSockCreate, Program: prog})
+	if err == nil {
+		c.attach = append(c.attach, l)
+	}
+	return err
+}
+
+func (c *rawController) Set(_ context.Context, pid int, level policy.Level) error {
+	return eachSocket(pid, func(fd int) error {
+		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, int(rawClass(c.classes[level])))
+	})
+}
+
+func (c *rawController) Clear(ctx context.Context, pid int) error { return c.Set(ctx, pid, 0) }
+
+// eachSocket runs fn on a duplicate of every socket of a process.
+func eachSocket(pid int, fn func(fd int) error) error {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(process)
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		target, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, e.Name()))
+		if err != nil || !strings.HasPrefix(target, "socket:") {
+			continue
+		}
+		n, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return err
+		}
+		fd, err := unix.PidfdGetfd(process, n, 0)
+		if err != nil {
+			return err
+		}
+		err = fn(fd)
+		unix.Close(fd)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *rawController) Reset(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	for _, l := range c.attach {
+		err = errors.Join(err, l.Close())
+	}
+	c.attach = nil
+	if c.handle == nil {
+		return err
+	}
+	htb := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: c.device.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(rawMajor, 0)})
+	err = errors.Join(err, c.handle.QdiscDel(htb))
+	c.handle.Close()
+	c.handle = nil
+	return errors.Join(err, c.netns.Close())
+}
+
+func (c *rawController) ClassCounters(_ context.Context, name string) ([]ClassCount, error) {
+	if name != c.device.Attrs().Name {
+		return nil, fmt.Errorf("link %s has no policy", name)
+	}
+	list, err := c.handle.ClassList(c.device, netlink.HANDLE_NONE)
+	if err != nil {
+		return nil, err
+	}
+	var counts []ClassCount
+	for _, item := range list {
+		_, minor := netlink.MajorMinor(item.Attrs().Handle)
+		if minor < 0x10 {
+			continue
+		}
+		count := ClassCount{
+			Class:   int(minor - 0x10),
+			Packets: uint64(item.Attrs().Statistics.Basic.Packets),
+			Bytes:   item.Attrs().Statistics.Basic.Bytes,
+			Floor:   rawFloor,
+		}
+		for level, class := range c.classes {
+			if int(class) == count.Class {
+				count.Levels = append(count.Levels, policy.Level(level))
+			}
+		}
+		counts = append(counts, count)
+	}
+	slices.SortFunc(counts, func(a, b ClassCount) int { return a.Class - b.Class })
+	return counts, nil
+}
+
+func (c *rawController) Rung(string) string { return "raw htb" }
+func (c *rawController) Cgroup() string     { return c.cgroup }

@@ -1,0 +1,100 @@
+// Package scoped puts a lab's contracts into force with Weir's own agent, in a
+// scope that is made for one run and thrown away after it. It is the lab's
+// Controller; it knows nothing of experiments.
+package scoped
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/lab"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/workload"
+)
+
+// A Controller is a throw-away scope: a cgroup, a pin directory, a record.
+type Controller struct {
+	agent *agent.Agent
+}
+
+// New makes a scope. Close removes it.
+func New(version string) (*Controller, error) {
+	h, err := workload.FindHierarchies()
+	if err != nil {
+		return nil, err
+	}
+	if h.V2 == "" {
+		return nil, errors.New("make lab scope: no cgroup2 mount here (mount -t cgroup2 none /sys/fs/cgroup)")
+	}
+	name := fmt.Sprintf("weir-lab-%d", os.Getpid())
+	s := state.Scope{
+		Cgroup: filepath.Join(h.V2, name),
+		Pins:   filepath.Join("/sys/fs/bpf", name),
+		Run:    filepath.Join("/run", name),
+	}
+	if err := os.Mkdir(s.Cgroup, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("make cgroup of lab scope: %w", err)
+	}
+	return &Controller{&agent.Agent{Scope: s, Version: version}}, nil
+}
+
+// Close resets what is in force and removes the scope.
+func (c *Controller) Close() error {
+	err := c.agent.Reset(context.Background())
+	if rm := unix.Rmdir(c.agent.Scope.Cgroup); rm != nil && !errors.Is(rm, unix.ENOENT) {
+		err = errors.Join(err, fmt.Errorf("remove cgroup of lab scope: %w", rm))
+	}
+	return errors.Join(err, os.RemoveAll(c.agent.Scope.Run))
+}
+
+// Apply puts a policy into force on the links in a network namespace.
+func (c *Controller) Apply(ctx context.Context, netns string, text []byte) error {
+	p, err := policy.Parse("lab.yaml", text)
+	if err != nil {
+		return err
+	}
+	c.agent.Scope.Netns = netns
+	_, err = c.agent.Apply(ctx, p, text)
+	return err
+}
+
+// Set gives a process a level on all links.
+func (c *Controller) Set(ctx context.Context, pid int, level policy.Level) error {
+	return c.agent.Set(ctx, uint32(pid), policy.Priority{Default: level})
+}
+
+// Clear takes back what Set gave.
+func (c *Controller) Clear(ctx context.Context, pid int) error {
+	return c.agent.Clear(ctx, uint32(pid))
+}
+
+// Reset takes everything back; the scope stays.
+func (c *Controller) Reset(ctx context.Context) error { return c.agent.Reset(ctx) }
+
+// ClassCounters reads what the classes of a link have sent.
+func (c *Controller) ClassCounters(_ context.Context, link string) ([]lab.ClassCount, error) {
+	l, err := c.agent.Class(link)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]lab.ClassCount, len(l))
+	for i, class := range l {
+		counts[i] = lab.ClassCount{
+			Class: class.Class, Levels: class.Levels, Packets: class.Packets, Bytes: class.Bytes, Floor: class.Floor,
+		}
+	}
+	return counts, nil
+}
+
+// Rung names the mechanism that keeps the order on a link.
+func (c *Controller) Rung(link string) string { return c.agent.Rung(link) }
+
+// Cgroup is the directory for the cgroups of workloads.
+func (c *Controller) Cgroup() string { return c.agent.Scope.Cgroup }

@@ -1,0 +1,75 @@
+package lab
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+var fourClasses = []ClassCount{
+	{Class: 0, Levels: []policy.Level{0, 1, 2, 3}, Floor: 100},
+	{Class: 1, Levels: []policy.Level{4, 5, 6, 7}, Floor: 10},
+	{Class: 2, Levels: nil, Floor: 1},
+	{Class: 3, Levels: []policy.Level{12, 15}},
+}
+
+func TestFloor(t *testing.T) {
+	for level, want := range map[policy.Level]policy.Rate{0: 1, 3: 1, 4: 101, 8: 111, 15: 111} {
+		if got := floor(fourClasses, level); got != want {
+			t.Errorf("below %d: %d, want %d", level, got, want)
+		}
+	}
+}
+
+func TestClass(t *testing.T) {
+	if c, err := class(fourClasses, 6); err != nil || c.Class != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := class(fourClasses, 9); err == nil || !strings.Contains(err.Error(), "priority 9") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSamplesKeepTheirOrder(t *testing.T) {
+	s := &session{samples: map[string]map[string]*samples{}}
+	for i, arm := range []string{"late", "early", "late", "extra"} {
+		s.measured(arm, "m", "s", float64(i))
+	}
+	if got := s.values("late", "m"); !slices.Equal(got, []float64{0, 2}) {
+		t.Errorf("late: %v", got)
+	}
+	if got := s.values("late", "other"); got != nil {
+		t.Errorf("what was never measured: %v", got)
+	}
+	s.summarise("early", "absent", "late")
+	var arms []string
+	for _, arm := range s.result.Arms {
+		arms = append(arms, arm.Name)
+	}
+	if want := []string{"early", "late", "extra"}; !slices.Equal(arms, want) {
+		t.Errorf("arms %q, want %q", arms, want)
+	}
+	if m := s.result.Arms[1].Metrics["m"]; m.N != 2 || m.Median != 1 || m.Unit != "s" {
+		t.Errorf("late: %+v", m)
+	}
+}
+
+func TestCloseUndoesAllFromTheLast(t *testing.T) {
+	s := &session{Options: Options{Controller: newRawController("")}}
+	order, bad := "", errors.New("bad")
+	for _, name := range []string{"a", "b", "c"} {
+		s.onClose(func() error {
+			order += name
+			if name == "b" {
+				return bad
+			}
+			return nil
+		})
+	}
+	if err := s.close(); !errors.Is(err, bad) || order != "cba" {
+		t.Errorf("order %q, %v", order, err)
+	}
+}

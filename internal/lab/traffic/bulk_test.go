@@ -1,0 +1,70 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+func TestCopyIsPacedAndTimed(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	serve(t, ns.Path(), 22)
+	// 5 MB at 100 Mbit/s take 0.4 s.
+	took, err := Copy(context.Background(), Where{Netns: ns.Path(), To: local(22), Pace: 100e6}, 5_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took < 350*time.Millisecond || took > 700*time.Millisecond {
+		t.Errorf("it took %s", took)
+	}
+}
+
+func TestCopyCancelled(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	serve(t, ns.Path(), 22)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(enough) })
+	start := time.Now()
+	_, err := Copy(ctx, Where{Netns: ns.Path(), To: local(22), Pace: 8e6}, 1<<40)
+	if !errors.Is(err, enough) || time.Since(start) > 3*time.Second {
+		t.Errorf("after %s: %v", time.Since(start), err)
+	}
+}
+
+func TestCopyRefused(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	_, err := Copy(context.Background(), Where{Netns: ns.Path(), To: local(9)}, 1)
+	if err == nil || !strings.HasPrefix(err.Error(), "connect to 127.0.0.1:9: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSendUntilStop(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	s := serve(t, ns.Path(), 5201)
+	streams, err := Send(context.Background(), Where{Netns: ns.Path(), To: local(5201), Pace: 50e6}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, before := time.Now(), s.Bytes()
+	time.Sleep(400 * time.Millisecond)
+	mbit := float64(s.Bytes()-before) * 8 / 1e6 / time.Since(start).Seconds()
+	sent := streams.Stop()
+	if mbit < 70 || mbit > 120 {
+		t.Errorf("two streams of 50 Mbit/s delivered %.1f", mbit)
+	}
+	if sent == 0 {
+		t.Error("nothing was sent")
+	}
+	time.Sleep(20 * time.Millisecond)
+	after := s.Bytes()
+	time.Sleep(100 * time.Millisecond)
+	if s.Bytes() != after {
+		t.Error("bytes arrive after the stop")
+	}
+}

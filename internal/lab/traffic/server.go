@@ -1,0 +1,141 @@
+package traffic
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Server receives on one TCP port, counts the payload of all connections, and
+// answers: it echoes requests, and tells the sender of a copy how much came.
+type Server struct {
+	listener *net.TCPListener
+	wg       sync.WaitGroup
+
+	mu     sync.Mutex
+	conns  map[*net.TCPConn]bool
+	ended  uint64 // bytes of the connections that are no more
+	closed bool
+}
+
+// The first byte of a connection says what it is.
+const (
+	verbBulk byte = 'b'
+	verbEcho byte = 'e'
+)
+
+// Serve starts a server in a namespace.
+func Serve(netns string, at netip.AddrPort) (*Server, error) {
+	listener, err := listenTCP(netns, at)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{listener: listener, conns: map[*net.TCPConn]bool{}}
+	s.wg.Go(s.accept)
+	return s, nil
+}
+
+// Bytes is the payload received so far, bulk and requests, and up to two bytes
+// a connection for its begin and its end. It is TCP's own count: on a busy
+// machine the process reads late and then much at once.
+func (s *Server) Bytes() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := s.ended
+	for conn := range s.conns {
+		sum += received(conn)
+	}
+	return sum
+}
+
+// received is TCP's count of a connection; 0 once it is closed.
+func received(conn *net.TCPConn) uint64 {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	var info *unix.TCPInfo
+	err = raw.Control(func(fd uintptr) {
+		info, _ = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	})
+	if err != nil || info == nil {
+		return 0
+	}
+	return info.Bytes_received
+}
+
+// end closes a connection that still counts, and keeps its count.
+func (s *Server) end(conn *net.TCPConn) error {
+	if !s.conns[conn] {
+		return nil
+	}
+	delete(s.conns, conn)
+	s.ended += received(conn)
+	return conn.Close()
+}
+
+// Close ends the server and all its connections and waits for them.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	err := s.listener.Close()
+	for conn := range s.conns {
+		err = errors.Join(err, s.end(conn))
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+	return err
+}
+
+func (s *Server) accept() {
+	for {
+		conn, err := s.listener.AcceptTCP()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		if s.closed {
+			conn.Close()
+		} else {
+			s.conns[conn] = true
+			s.wg.Go(func() { s.serve(conn) })
+		}
+		s.mu.Unlock()
+	}
+}
+
+// serve ends with its connection; a peer that resets it is none of our errors.
+func (s *Server) serve(conn *net.TCPConn) {
+	defer func() {
+		s.mu.Lock()
+		_ = s.end(conn)
+		s.mu.Unlock()
+	}()
+	var verb [1]byte
+	if _, err := io.ReadFull(conn, verb[:]); err != nil {
+		return
+	}
+	data := make([]byte, 128<<10)
+	var got uint64
+	for {
+		n, err := conn.Read(data)
+		got += uint64(n)
+		if verb[0] == verbEcho && n > 0 {
+			if _, err := conn.Write(data[:n]); err != nil {
+				return
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			// Nobody may be left to read it: a stream that was stopped.
+			_ = binary.Write(conn, binary.BigEndian, got)
+			return
+		} else if err != nil {
+			return
+		}
+	}
+}

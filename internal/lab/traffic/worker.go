@@ -1,0 +1,150 @@
+package traffic
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/weir-net/weir/internal/host"
+)
+
+// WorkerArgument is the first argument with which a Worker starts its own
+// executable again: a main that finds it hands the rest to WorkerMain.
+const WorkerArgument = "lab-traffic-worker"
+
+// A Worker is a process of its own that sends, inside of a cgroup and a network
+// namespace. It ends with its parent: its standard input is then at its end.
+type Worker struct {
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	answers chan answer
+}
+
+// An order is a line to the worker, an answer one from it.
+type order struct {
+	Verb       string `json:"verb"` // send or stop
+	To         string `json:"to,omitempty"`
+	Streams    int    `json:"streams,omitempty"`
+	Congestion string `json:"congestion,omitempty"`
+	Pace       uint64 `json:"pace,omitempty"` // bit/s
+}
+
+type answer struct {
+	Error string `json:"error,omitempty"`
+	Sent  uint64 `json:"sent,omitempty"` // bytes handed to the kernel
+}
+
+// StartWorker starts a worker that is born in a cgroup (a v2 directory; ""
+// stays in the caller's) and in a namespace. Close ends it.
+func StartWorker(netns, cgroup string) (*Worker, error) {
+	cmd := exec.Command("/proc/self/exe", WorkerArgument)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start traffic worker: %w", err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start traffic worker: %w", err), stdin.Close())
+	}
+	// A new process has the namespace of the thread that starts it.
+	err = host.InNetns(netns, func() error { return startIn(cmd, cgroup) })
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start traffic worker: %w", err), stdin.Close(), stdout.Close())
+	}
+	w := &Worker{cmd: cmd, stdin: stdin, answers: make(chan answer)}
+	go w.listen(stdout)
+	return w, nil
+}
+
+func startIn(cmd *exec.Cmd, cgroup string) error {
+	if cgroup == "" {
+		return cmd.Start()
+	}
+	dir, err := os.Open(cgroup)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	return cmd.Start()
+}
+
+// listen ends with the worker's standard output.
+func (w *Worker) listen(stdout io.Reader) {
+	defer close(w.answers)
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		var a answer
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			a.Error = fmt.Sprintf("read answer of traffic worker: %v", err)
+		}
+		w.answers <- a
+	}
+}
+
+// PID is the worker's process id.
+func (w *Worker) PID() int { return w.cmd.Process.Pid }
+
+// Send makes the worker open n connections and send over them until Stop. The
+// namespace of where is the worker's own.
+func (w *Worker) Send(ctx context.Context, where Where, n int) error {
+	_, err := w.ask(ctx, order{Verb: "send", To: where.To.String(), Streams: n, Congestion: where.Congestion, Pace: where.Pace})
+	return err
+}
+
+// Stop ends what Send began and returns how many bytes the kernel took.
+func (w *Worker) Stop(ctx context.Context) (sent uint64, err error) {
+	a, err := w.ask(ctx, order{Verb: "stop"})
+	return a.Sent, err
+}
+
+func (w *Worker) ask(ctx context.Context, o order) (answer, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return answer{}, fmt.Errorf("order traffic worker to %s: %w", o.Verb, err)
+	}
+	if _, err := w.stdin.Write(append(text, '\n')); err != nil {
+		return answer{}, fmt.Errorf("order traffic worker to %s: %w", o.Verb, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	select {
+	case a, alive := <-w.answers:
+		if !alive {
+			return a, fmt.Errorf("order traffic worker to %s: it has ended", o.Verb)
+		}
+		if a.Error != "" {
+			return a, fmt.Errorf("order traffic worker to %s: %s", o.Verb, a.Error)
+		}
+		return a, nil
+	case <-ctx.Done():
+		return answer{}, fmt.Errorf("order traffic worker to %s: %w", o.Verb, context.Cause(ctx))
+	}
+}
+
+// Close kills the worker and waits until it is gone. It may be called at any
+// time, also when an order is unanswered.
+func (w *Worker) Close() error {
+	err := w.stdin.Close()
+	if killed := w.cmd.Process.Kill(); !errors.Is(killed, os.ErrProcessDone) {
+		err = errors.Join(err, killed)
+	}
+	for range w.answers { // until listen has ended: Wait closes the pipe
+	}
+	var exit *exec.ExitError
+	if waited := w.cmd.Wait(); !errors.As(waited, &exit) {
+		err = errors.Join(err, waited)
+	}
+	if err != nil {
+		return fmt.Errorf("end traffic worker: %w", err)
+	}
+	return nil
+}

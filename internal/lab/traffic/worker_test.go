@@ -1,0 +1,106 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+func TestWorkerIsBornInItsPlace(t *testing.T) {
+	ns, cgroup := testutil.NewNamespace(t), testutil.Cgroup2(t)
+	s := serve(t, ns.Path(), 5201)
+	w, err := StartWorker(ns.Path(), cgroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	procs, err := os.ReadFile(filepath.Join(cgroup, "cgroup.procs"))
+	if err != nil || strings.TrimSpace(string(procs)) != fmt.Sprint(w.PID()) {
+		t.Errorf("in the cgroup: %q (%v), want %d", procs, err, w.PID())
+	}
+	inside, err := os.Stat(fmt.Sprintf("/proc/%d/ns/net", w.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := os.Stat(ns.Path()); err != nil || !os.SameFile(inside, want) {
+		t.Errorf("it is in another namespace (%v)", err)
+	}
+
+	ctx := context.Background()
+	if err := w.Send(ctx, Where{To: local(5201), Pace: 100e6}, 1); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	sent, err := w.Stop(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sent == 0 || s.Bytes() == 0 || s.Bytes() > sent+1 {
+		t.Errorf("%d bytes sent, %d received", sent, s.Bytes())
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := unix.Kill(w.PID(), 0); err != unix.ESRCH {
+		t.Errorf("after close it lives: %v", err)
+	}
+}
+
+func TestWorkerAnswersWithErrors(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	w, err := StartWorker(ns.Path(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	err = w.Send(context.Background(), Where{To: local(9)}, 1)
+	if err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("nobody listens: %v", err)
+	}
+	if _, err := w.ask(context.Background(), order{Verb: "dance"}); err == nil || !strings.Contains(err.Error(), "dance") {
+		t.Errorf("unknown order: %v", err)
+	}
+	// It is alive after all that.
+	if _, err := w.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWorkerEndsWithItsParent closes what a dead parent would have left closed.
+func TestWorkerEndsWithItsParent(t *testing.T) {
+	testutil.Needs(t, "root")
+	w, err := StartWorker("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case _, alive := <-w.answers:
+		if alive {
+			t.Error("an answer without an order")
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it lives on")
+	}
+	if err := w.Send(context.Background(), Where{To: local(9)}, 1); err == nil {
+		t.Error("a dead worker takes orders")
+	}
+}
+
+func TestWorkerWithoutCgroup(t *testing.T) {
+	_, err := StartWorker("", filepath.Join(t.TempDir(), "absent"))
+	if err == nil || !strings.HasPrefix(err.Error(), "start traffic worker: ") {
+		t.Errorf("got %v", err)
+	}
+}
