@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+func TestCheck(t *testing.T) {
+	const text = `version: 1
+links:
+  eth0: {}
+workloads:
+  all:
+    match:
+      - pid: 730
+      - cgroup: /a
+      - cgroup: memory:/b
+      - unit: nginx.service
+      - user: alice
+      - exe: /bin/x
+      - port: 22
+    priority: 3
+`
+	for name, c := range map[string]struct {
+		host func(*Facts)
+		want string // line:column: message | help
+	}{
+		"all there": {func(*Facts) {}, ""},
+		"no interface": {func(f *Facts) { f.Links = map[string]LinkFacts{"eth1": {}, "wlan": {}} },
+			`3:3: no interface "eth0" here | did you mean "eth1"?`},
+		"no interface like it": {func(f *Facts) { f.Links = map[string]LinkFacts{"wlan": {}} },
+			`3:3: no interface "eth0" here | ip link shows what there is`},
+		"no program at egress": {func(f *Facts) { f.Features.TCX, f.Features.ClsBPF = false, false },
+			`3:3: link "eth0": kernel runs no BPF program at egress (neither tcx nor cls_bpf) | weir doctor tells what this kernel has`},
+		"cls_bpf will do":     {func(f *Facts) { f.Features.TCX = false }, ""},
+		"not known is not no": {func(f *Facts) { f.Features.TCX, f.Features.ClsBPF, f.Features.Unknown[FeatureTCX] = false, false, "x" }, ""},
+		"no memory of sockets": {func(f *Facts) { f.Features.SKStorage = false },
+			`3:3: link "eth0": kernel remembers nothing of sockets for BPF (no sk_storage) | weir doctor tells what this kernel has`},
+		"no rung": {func(f *Facts) { f.Features.Qdiscs = map[string]bool{"fq_codel": true} },
+			`3:3: link "eth0": no way to keep a strict order: kernel has no mqprio qdisc; kernel has no prio qdisc; kernel has no ets qdisc; kernel has no htb qdisc; kernel has no fq qdisc | weir doctor shows the ladder; scheduler: none leaves the order to the device`},
+		"somebody's qdisc": {func(f *Facts) { f.Links["eth0"] = LinkFacts{Speed: 1e9, Root: Qdisc{Kind: "htb", Handle: 0x10000}} },
+			`3:3: link "eth0" has a root qdisc of somebody else's: htb 1: | adopt: true lets Weir replace it, and weir reset puts it back`},
+		"our own qdisc": {func(f *Facts) {
+			f.Links["eth0"] = LinkFacts{Speed: 1e9, Root: Qdisc{Kind: "htb", Handle: RootHandle << 16}}
+		}, ""},
+		"no process": {func(f *Facts) { f.PIDs = nil },
+			`7:14: no process 730 here | weir set --pid changes a process when it runs; a unit, user or exe matches those to come`},
+		"no cgroup2": {func(f *Facts) { f.Cgroup2 = "" },
+			`8:17: no cgroup2 mount here: nothing tells sockets by their cgroup | mount -t cgroup2 none /sys/fs/cgroup
+10:15: no cgroup2 mount here: nothing tells sockets by their cgroup | mount -t cgroup2 none /sys/fs/cgroup`},
+		"no hierarchy": {func(f *Facts) { f.Cgroup1 = map[string]string{"memori": "/x"} },
+			`9:17: no v1 hierarchy "memory" is mounted here | did you mean "memori"?`},
+		"no user": {func(f *Facts) { f.Users, f.UserNames = nil, []string{"alicia"} },
+			`11:15: no user "alice" here | did you mean "alicia"?`},
+		"no file": {func(f *Facts) { f.Exes = nil },
+			`12:14: no file /bin/x here | an executable is known by its file: install it first, or match its unit or user`},
+		"no socket programs": {func(f *Facts) { f.Features.SockCreate = false },
+			`7:14: kernel tells nobody who makes a socket (no cgroup/sock_create programs) | match the unit, user or port instead
+9:17: kernel tells nobody who makes a socket (no cgroup/sock_create programs) | match the unit, user or port instead
+12:14: kernel tells nobody who makes a socket (no cgroup/sock_create programs) | match the unit, user or port instead`},
+		"no BTF": {func(f *Facts) { f.Features.BTF = false },
+			`9:17: kernel does not describe its own types (no BTF) | match the unit, user or port instead
+12:14: kernel does not describe its own types (no BTF) | match the unit, user or port instead`},
+		"not root: what can not be seen is not complained of": {func(f *Facts) { f.Root, f.Features = false, Features{} }, ""},
+		"several, in order": {func(f *Facts) { f.Exes, f.PIDs, f.Links = nil, nil, nil },
+			`3:3: no interface "eth0" here | ip link shows what there is
+7:14: no process 730 here | weir set --pid changes a process when it runs; a unit, user or exe matches those to come
+12:14: no file /bin/x here | an executable is known by its file: install it first, or match its unit or user`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := parsed(t, text)
+			f := hostOf(p)
+			c.host(&f)
+			if got := findings(Check(p, f)); got != c.want {
+				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+// findings puts every finding on a line; one without a place or help is wrong.
+func findings(errs []policy.Diagnostic) string {
+	var all []string
+	for _, e := range errs {
+		all = append(all, fmt.Sprintf("%d:%d: %s | %s", e.Line, e.Column, e.Message, e.Help))
+	}
+	return strings.Join(all, "\n")
+}
+
+func TestCheckHierarchies(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {}}
+workloads:
+  a: {match: [{cgroup: "memory:/a"}], priority: 3}
+  b: {match: [{cgroup: "cpu:/a"}], priority: 3}
+`)
+	f := hostOf(p)
+	f.Cgroup1["cpu"] = "/v1/cpu"
+	if got, want := findings(Check(p, f)), "5:24: v1 paths of two hierarchies in one policy: memory and cpu | name cgroups of one v1 hierarchy only"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestCheckTooMany(t *testing.T) {
+	p := &policy.Policy{}
+	for i := range MaxContracts + 1 {
+		p.Workloads = append(p.Workloads, policy.Workload{Name: fmt.Sprint(i), Span: policy.Span{Line: i + 4, Column: 3}})
+	}
+	_, errs := Wanted(p, hostOf(), IDs{}, nil)
+	if got, want := findings(errs), "65522:3: 65519 workloads, at most 65518 are possible | workloads of one contract can be one workload with more selectors"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if _, errs = Wanted(&policy.Policy{Workloads: p.Workloads[1:]}, hostOf(), IDs{}, nil); len(errs) > 0 {
+		t.Error(policy.Errors(errs))
+	}
+}

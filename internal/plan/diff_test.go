@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+func parsed(t testing.TB, text string) *policy.Policy {
+	t.Helper()
+	p, err := policy.Parse("test.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func wanted(t interface{ Fatal(...any) }, p *policy.Policy, f Facts, ids IDs) *Want {
+	w, errs := Wanted(p, f, ids, nil)
+	if len(errs) > 0 {
+		t.Fatal(policy.Errors(errs))
+	}
+	return w
+}
+
+func lines(d []Difference) string {
+	var b strings.Builder
+	for _, x := range d {
+		b.WriteString(x.String() + "\n")
+	}
+	return b.String()
+}
+
+const before = `version: 1
+links:
+  eth0: {rate: 100Mbit, scheduler: htb}
+  eth1: {}
+workloads:
+  ssh:
+    match: [{port: 22, protocol: tcp}]
+    priority: 15
+  batch:
+    match: [{user: bob}, {cidr: 10.0.0.0/8}, {cgroup: /a/*}]
+    priority: {eth1: 2, default: 4}
+  music:
+    match: [{user: alice}]
+    priority: 3
+    via: net_prio
+`
+
+func TestDiff(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to string // to is from with "OLD=>NEW" applied, or a policy
+		have     func(*State)
+		want     string
+	}{
+		"from nothing": {"", before, nil, `
++ link eth0: htb with 8 classes at 100Mbit, in place of fq_codel
++ link eth1: prio with 16 classes, in place of fq_codel
++ workload batch: eth0 class 2, eth1 priority 2: user: bob or cidr: 10.0.0.0/8 or cgroup: /a/*
++ workload ssh: eth0 class 7, eth1 priority 15: port: 22, protocol: tcp
++ net_prio group music: priority 3
+`},
+		"to nothing": {before, "version: 1\nlinks: {}\nworkloads: {}\n", nil, `
+- link eth0: take htb with 8 classes at 100Mbit away, put back no qdisc
+- link eth1: take prio with 16 classes away, put back no qdisc
+- workload batch: its packets are nobody's again
+- workload ssh: its packets are nobody's again
+- net_prio group music: its processes go back where they were
+`},
+		"a priority":       {before, "priority: 15=>priority: 12", nil, "~ workload ssh: eth0 class 7 -> class 6, eth1 priority 15 -> priority 12\n"},
+		"within one class": {before, "default: 4=>default: 5", nil, ""},
+		"a user":           {before, "user: bob=>user: carol", nil, "~ workload batch: users +1 -1\n"},
+		"a prefix length":  {before, "10.0.0.0/8=>10.0.0.0/16", nil, "~ workload batch: flows +1 -1\n"},
+		"a pattern":        {before, "/a/*=>/a/b*", nil, "~ workload batch: cgroups +0 -1, patterns +1 -1\n"},
+		"a scheduler alone": {before, "eth1: {}=>eth1: {scheduler: ets}", nil,
+			"~ link eth1: ets with 16 classes instead of prio with 16 classes\n"},
+		"a scheduler of another kind": {before, "eth1: {}=>eth1: {scheduler: htb}", nil,
+			"~ link eth1: htb with 8 classes at 1Gbit instead of prio with 16 classes\n"},
+		"a rate":     {before, "100Mbit=>200Mbit", nil, "~ link eth0: htb with 8 classes at 200Mbit instead of htb with 8 classes at 100Mbit\n"},
+		"a default":  {before + "default: {priority: 9}\n", "priority: 9=>priority: 1", nil, "~ default: eth0 class 4 -> class 0, eth1 priority 9 -> priority 1\n"},
+		"net_prio":   {before, "priority: 3=>priority: 6", nil, "~ net_prio group music: priority 3 -> 6\n"},
+		"a workload": {before, "  batch:=>  jobs:", nil, "- workload batch: its packets are nobody's again\n+ workload jobs: eth0 class 2, eth1 priority 2: user: bob or cidr: 10.0.0.0/8 or cgroup: /a/*\n"},
+
+		"a queue that drifted":   {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Drift = "class 3 is gone" }) }, "~ link eth0: mend its queue: class 3 is gone\n"},
+		"a program detached":     {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) }, "~ link eth0: put link_egress back\n"},
+		"another device":         {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Index = 99 }) }, "~ link eth0: is another device now: htb with 8 classes at 100Mbit, in place of fq_codel\n"},
+		"another kind of device": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.L2 = 0 }) }, "~ link eth0: its packets start with 14 bytes of link layer, not 0\n"},
+		"the leaves alone": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Queue.Leaf = LeafBFIFO }) },
+			"~ link eth0: htb with 8 classes at 100Mbit (leaves \"fq_codel\", map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7]) instead of htb with 8 classes at 100Mbit\n"},
+		"the ladder": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.Contracts[LadderID+7] = Promise{} }) },
+			"~ link eth0: mend the priorities of packets that nobody claims\n"},
+		"the unclassified": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.Contracts[Unclassified] = Promise{} }) },
+			"~ link eth0: mend the priorities of packets that nobody claims\n"},
+		"a promise that was overwritten": {before, before, func(s *State) {
+			drift(s, func(l *LinkState) {
+				l.Rules.Contracts[s.Contracts["ssh"].ID] = Promise{Priority: Keep, Serial: s.Contracts["ssh"].Serial}
+			})
+		}, "~ workload ssh: eth0 as it comes -> class 7\n"},
+		"a serial": {before, before, func(s *State) {
+			drift(s, func(l *LinkState) {
+				p := l.Rules.Contracts[s.Contracts["ssh"].ID]
+				p.Serial = 77
+				l.Rules.Contracts[s.Contracts["ssh"].ID] = p
+			})
+		}, "~ workload ssh: eth0 serial 77 -> 1\n"},
+		"a rule that was deleted": {before, before, func(s *State) { delete(s.Rules.Users, 1000) }, "~ workload batch: users +1 -0\n"},
+		"a rule of nobody's":      {before, before, func(s *State) { s.Rules.Users[5] = 700 }, "~ contract 700: is nobody's: users +0 -1\n"},
+		"shapes in another order": {before, before, func(s *State) {
+			r := &s.Rules
+			r.Tuples = []Tuple{r.Tuples[1], r.Tuples[0]}
+			flows := map[FlowKey]ContractID{}
+			for k, id := range r.Flows {
+				k.Tuple = 1 - k.Tuple
+				flows[k] = id
+			}
+			r.Flows = flows
+		}, "~ flows: in another order\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := c.to
+			if old, now, ok := strings.Cut(c.to, "=>"); ok {
+				if to = strings.Replace(c.from, old, now, 1); to == c.from {
+					t.Fatalf("%q is not in the policy", old)
+				}
+			}
+			q := parsed(t, to)
+			have, facts := State{}, hostOf(q)
+			ids := IDs{}
+			if c.from != "" {
+				p := parsed(t, c.from)
+				facts = hostOf(p, q)
+				w := wanted(t, p, facts, ids)
+				have, ids = w.State, w.IDs
+			}
+			if c.have != nil {
+				c.have(&have)
+			}
+			got := lines(Diff(have, wanted(t, q, facts, ids)))
+			if diff := cmp.Diff(strings.TrimPrefix(c.want, "\n"), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// drift changes what is had of eth0.
+func drift(s *State, fn func(*LinkState)) {
+	l := s.Links["eth0"]
+	fn(&l)
+	s.Links["eth0"] = l
+}
+
+// TestDiffSaysAll walks from policy to policy: there is no difference if, and
+// only if, the states are equal.
+func TestDiffSaysAll(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawPolicy(t), drawPolicy(t)
+		if rapid.Bool().Draw(t, "the same links") {
+			b.Links = a.Links
+		}
+		if rapid.Bool().Draw(t, "the same workloads") {
+			b.Workloads = a.Workloads
+		}
+		f := hostOf(a, b)
+		wa, errs := Wanted(a, f, IDs{}, nil)
+		if len(errs) > 0 {
+			t.Skip("claims that meet")
+		}
+		wb, errs := Wanted(b, f, wa.IDs, nil)
+		if len(errs) > 0 {
+			t.Skip("claims that meet")
+		}
+		if d := Diff(wa.State, wa); len(d) > 0 {
+			t.Fatalf("a state differs from itself: %v", d)
+		}
+		d := Diff(wa.State, wb)
+		unequal := cmp.Diff(wa.State, wb.State, cmpopts.IgnoreFields(Rules{}, "Controller1"), cmpopts.EquateEmpty())
+		if (len(d) == 0) != (unequal == "") {
+			t.Fatalf("%d differences between states that differ so:\n%s\n%s", len(d), unequal, lines(d))
+		}
+		if again := Diff(wa.State, wb); lines(again) != lines(d) {
+			t.Fatalf("another order:\n%s\n%s", lines(d), lines(again))
+		}
+	})
+}
+
+func TestSummary(t *testing.T) {
+	if s := Summary(nil); s != "No changes." {
+		t.Error(s)
+	}
+	if s := Summary([]Difference{{Op: Add}, {Op: Add}, {Op: Change}, {Op: Remove}}); s != "Plan: 2 to add, 1 to change, 1 to remove." {
+		t.Error(s)
+	}
+}

@@ -1,0 +1,155 @@
+package plan
+
+import "strings"
+
+// Names of the features, as [Features].Unknown has them. A kind of qdisc that
+// could not be probed stands there by [FeatureQdisc].
+const (
+	FeatureTCX           = "tcx"
+	FeatureClsBPF        = "cls_bpf"
+	FeatureSKStorage     = "sk_storage"
+	FeatureSockCreate    = "sock_create"
+	FeatureRawTracepoint = "raw_tracepoint"
+	FeaturePidfdGetfd    = "pidfd_getfd"
+	FeatureBTF           = "BTF"
+	FeatureNetPrio       = "net_prio"
+)
+
+// FeatureQdisc names the feature that is a kind of qdisc: "prio qdisc".
+func FeatureQdisc(kind string) string { return kind + " qdisc" }
+
+// A Finding is one thing that doctor looked at.
+type Finding struct {
+	ID    string       `json:"id"` // stable, unique among the findings of a host
+	State FindingState `json:"state"`
+	Text  string       `json:"text"`            // what was found
+	Stops string       `json:"stops,omitempty"` // what does not work because of it; "" if everything does
+	Mend  string       `json:"mend,omitempty"`  // one command, or one change of the policy, that mends it
+}
+
+// A FindingState is the state of a finding.
+type FindingState string
+
+// The states. What is unknown is never ok: it is a warning, or skipped where
+// the privileges to look are missing. Skipped is also what nobody needs unless
+// a policy asks for it.
+const (
+	FindingOK   FindingState = "ok"
+	FindingWarn FindingState = "warn"
+	FindingFail FindingState = "fail"
+	FindingSkip FindingState = "skip"
+)
+
+// Doctor says what a host can keep of what a policy may promise: first what the
+// kernel offers, then the strict-order ladder, then the rung of each group of
+// devices that have a queue. The findings of a healthy host are twelve at most.
+// Only the host's own part of the facts is looked at.
+func Doctor(f Facts) []Finding {
+	findings := []Finding{
+		privileges(f),
+		cgroup2(f),
+		linkHook(f),
+		f.demand("socket-cache", "socket storage is writable through a socket",
+			"every promise to local workloads",
+			"boot a kernel with CONFIG_BPF_SYSCALL=y and CONFIG_CGROUP_BPF=y",
+			feature{FeatureSKStorage, f.Features.SKStorage}),
+		f.demand("new-sockets", "new sockets are tagged with who made them",
+			"selectors user and exe; weir run; sockets opened after weir set",
+			"boot a kernel with CONFIG_CGROUP_BPF=y and CONFIG_DEBUG_INFO_BTF=y",
+			feature{FeatureSockCreate, f.Features.SockCreate}, feature{FeatureBTF, f.Features.BTF}),
+		f.demand("births", "forks and new cgroups are followed in the kernel",
+			"cgroups that a pattern matches but are born later; children after weir set",
+			"boot a kernel with CONFIG_BPF_EVENTS=y",
+			feature{FeatureRawTracepoint, f.Features.RawTracepoint}),
+		f.demand("open-sockets", "open sockets of running processes can be reached",
+			"connections that were open before apply or weir set, where tag, user or executable decides",
+			"boot Linux 5.6 or later",
+			feature{FeaturePidfdGetfd, f.Features.PidfdGetfd}),
+		netPrio(f),
+		ladderFinding(f),
+	}
+	return append(findings, linkFindings(f)...)
+}
+
+func privileges(f Facts) Finding {
+	if f.Root {
+		return Finding{ID: "privileges", State: FindingOK, Text: "apply may change this host"}
+	}
+	return Finding{
+		ID: "privileges", State: FindingWarn, Text: "this user may not change the host, and not look at all of it",
+		Stops: "apply, reset, set, run", Mend: "sudo weir doctor",
+	}
+}
+
+func cgroup2(f Facts) Finding {
+	if f.Cgroup2 != "" {
+		return Finding{ID: "cgroup2", State: FindingOK, Text: "cgroup v2 is mounted on " + f.Cgroup2}
+	}
+	mend := "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
+	if len(f.Cgroup1) > 0 {
+		mend = "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified"
+	}
+	return Finding{
+		ID: "cgroup2", State: FindingFail, Text: "cgroup v2 is mounted nowhere",
+		Stops: "selectors cgroup, unit, user and exe; weir set and weir run", Mend: mend,
+	}
+}
+
+// linkHook needs either of its two features.
+func linkHook(f Facts) Finding {
+	switch {
+	case f.Features.TCX:
+		return Finding{ID: "link-hook", State: FindingOK, Text: "programs on links by tcx"}
+	case f.Features.ClsBPF:
+		return Finding{ID: "link-hook", State: FindingOK, Text: "programs on links by clsact and cls_bpf; no tcx"}
+	}
+	return f.demand("link-hook", "", "every promise on a link", "modprobe -a sch_ingress cls_bpf",
+		feature{FeatureTCX, false}, feature{FeatureClsBPF, false})
+}
+
+// netPrio is what only a policy with via: net_prio needs.
+func netPrio(f Facts) Finding {
+	found := f.demand("net-prio", "cgroup v1 net_prio is there for via: net_prio", "via: net_prio", "",
+		feature{FeatureNetPrio, f.Features.NetPrio})
+	if found.State == FindingFail {
+		found = Finding{ID: found.ID, State: FindingSkip, Text: "kernel has no net_prio; only via: net_prio needs it"}
+	}
+	return found
+}
+
+// A feature is one that a finding depends on, and whether it was found.
+type feature struct {
+	name string
+	has  bool
+}
+
+// demand is the finding about features that all have to be there.
+func (f Facts) demand(id, text, stops, mend string, features ...feature) Finding {
+	var absent, unknown []string
+	for _, x := range features {
+		if x.has {
+			continue
+		}
+		if why, ok := f.Features.Unknown[x.name]; ok {
+			unknown = append(unknown, x.name+" ("+why+")")
+		} else {
+			absent = append(absent, x.name)
+		}
+	}
+	switch {
+	case len(absent) > 0 && len(unknown) == 0:
+		return Finding{ID: id, State: FindingFail, Text: "kernel has no " + strings.Join(absent, " and no "), Stops: stops, Mend: mend}
+	case len(unknown) > 0:
+		return f.unknown(id, "not known: "+strings.Join(unknown, ", "), stops)
+	}
+	return Finding{ID: id, State: FindingOK, Text: text}
+}
+
+// unknown is the finding about what could not be looked at.
+func (f Facts) unknown(id, text, stops string) Finding {
+	found := Finding{ID: id, State: FindingWarn, Text: text, Stops: "perhaps " + stops}
+	if !f.Root {
+		found.State = FindingSkip // the finding about privileges says how to look
+	}
+	return found
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// healthy is a host that keeps every promise, with all groups of links that
+// such a host can have: mqprio in hardware, prio with and without a speed.
+func healthy() Facts {
+	return Facts{
+		Root:    true,
+		Cgroup2: "/sys/fs/cgroup",
+		Features: Features{
+			Qdiscs: map[string]bool{"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq_codel": true},
+			TCX:    true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true,
+			BTF: true, NetPrio: true,
+		},
+		Links: map[string]LinkFacts{
+			"eth0": {Up: true, Speed: 1e9, TXQueues: 8, MQPrioHW: true, Root: Qdisc{Kind: "mq"}},
+			"eth1": {Up: true, Speed: 1e9, TXQueues: 1, Root: Qdisc{Kind: "fq_codel"}},
+			"wlan": {Up: true, TXQueues: 1, Root: Qdisc{Kind: "fq_codel"}},
+			"lo":   {Up: true, TXQueues: 1, Root: Qdisc{Kind: "noqueue"}},
+			"eth2": {TXQueues: 1, Root: Qdisc{Kind: "noop"}},
+		},
+	}
+}
+
+func TestDoctorOfAHealthyHost(t *testing.T) {
+	findings := Doctor(healthy())
+	if len(findings) > 12 {
+		t.Errorf("%d findings, 12 are enough", len(findings))
+	}
+	seen := map[string]bool{}
+	for _, f := range findings {
+		if f.State != FindingOK || f.Stops != "" || f.Mend != "" {
+			t.Errorf("not ok: %+v", f)
+		}
+		if seen[f.ID] || f.ID == "" || f.Text == "" || strings.Contains(f.Text, "\n") {
+			t.Errorf("id twice, or no line: %+v", f)
+		}
+		seen[f.ID] = true
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(*Facts)
+		want  Finding // compared by what is set in it; State "" means: no such finding
+	}{
+		{"not root", func(f *Facts) { f.Root = false },
+			Finding{ID: "privileges", State: FindingWarn, Stops: "apply, reset, set, run", Mend: "sudo weir doctor"}},
+		{"no cgroup2", func(f *Facts) { f.Cgroup2 = "" },
+			Finding{ID: "cgroup2", State: FindingFail, Mend: "mount -t cgroup2 cgroup2 /sys/fs/cgroup"}},
+		{"no cgroup2 beside v1", func(f *Facts) { f.Cgroup2, f.Cgroup1 = "", map[string]string{"memory": "/sys/fs/cgroup/memory"} },
+			Finding{ID: "cgroup2", State: FindingFail, Mend: "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified"}},
+		{"no tcx", func(f *Facts) { f.Features.TCX = false },
+			Finding{ID: "link-hook", State: FindingOK, Text: "programs on links by clsact and cls_bpf; no tcx"}},
+		{"no hook", func(f *Facts) { f.Features.TCX, f.Features.ClsBPF = false, false },
+			Finding{ID: "link-hook", State: FindingFail, Text: "kernel has no tcx and no cls_bpf",
+				Stops: "every promise on a link", Mend: "modprobe -a sch_ingress cls_bpf"}},
+		{"hook half unknown", func(f *Facts) { f.Features.TCX, f.Features.ClsBPF = false, false; f.unknownTo("tcx", "busy") },
+			Finding{ID: "link-hook", State: FindingWarn, Text: "not known: tcx (busy)", Stops: "perhaps every promise on a link"}},
+		{"no storage", func(f *Facts) { f.Features.SKStorage = false },
+			Finding{ID: "socket-cache", State: FindingFail, Text: "kernel has no sk_storage"}},
+		{"no BTF", func(f *Facts) { f.Features.BTF = false },
+			Finding{ID: "new-sockets", State: FindingFail, Text: "kernel has no BTF"}},
+		{"no tracepoints", func(f *Facts) { f.Features.RawTracepoint = false },
+			Finding{ID: "births", State: FindingFail}},
+		{"unknown to root", func(f *Facts) { f.Features.PidfdGetfd = false; f.unknownTo("pidfd_getfd", "operation not permitted") },
+			Finding{ID: "open-sockets", State: FindingWarn, Text: "not known: pidfd_getfd (operation not permitted)"}},
+		{"unknown to others", func(f *Facts) {
+			f.Root, f.Features.PidfdGetfd = false, false
+			f.unknownTo("pidfd_getfd", "operation not permitted")
+		}, Finding{ID: "open-sockets", State: FindingSkip, Text: "not known: pidfd_getfd (operation not permitted)"}},
+		{"no net_prio", func(f *Facts) { f.Features.NetPrio = false },
+			Finding{ID: "net-prio", State: FindingSkip, Text: "kernel has no net_prio; only via: net_prio needs it"}},
+		{"net_prio unknown", func(f *Facts) { f.Features.NetPrio = false; f.unknownTo("net_prio", "function not implemented") },
+			Finding{ID: "net-prio", State: FindingWarn, Stops: "perhaps via: net_prio"}},
+
+		{"all rungs", func(*Facts) {},
+			Finding{ID: "strict-order", State: FindingOK, Text: "kernel has mqprio, prio, ets, htb, fq"}},
+		{"htb alone", only("htb"),
+			Finding{ID: "strict-order", State: FindingOK, Text: "kernel has htb; lacks mqprio, prio, ets, fq"}},
+		{"fq alone", only("fq"),
+			Finding{ID: "strict-order", State: FindingWarn, Mend: "modprobe sch_prio"}},
+		{"no rung", only(),
+			Finding{ID: "strict-order", State: FindingFail, Text: "lacks mqprio, prio, ets, htb, fq",
+				Stops: "strict order on a full line", Mend: "modprobe -a sch_prio sch_htb"}},
+		{"a rung unknown", func(f *Facts) { only()(f); f.unknownTo("prio qdisc", "busy") },
+			Finding{ID: "strict-order", State: FindingWarn, Text: "lacks mqprio, ets, htb, fq; not known: prio"}},
+		{"qdiscs not probed", func(f *Facts) { f.Features.Qdiscs = nil; f.Root = false },
+			Finding{ID: "strict-order", State: FindingSkip}},
+
+		{"link in hardware", func(*Facts) {},
+			Finding{ID: "link.eth0", State: FindingOK, Text: "eth0: mqprio, 8 classes"}},
+		{"link with prio", func(*Facts) {},
+			Finding{ID: "link.eth1", State: FindingOK, Text: "eth1: prio, 16 classes"}},
+		{"link with htb", only("htb"),
+			Finding{ID: "link.eth0", State: FindingOK,
+				Text: "eth0, eth1: htb, 8 classes; not promised: two neighbouring priorities share a class, every class keeps a tiny floor, even the one that should rest"}},
+		{"link without speed", only("htb"),
+			Finding{ID: "link.wlan", State: FindingWarn, Text: "wlan: no rung without a rate", Mend: "add its rate to the policy: links: {wlan: {rate: 100Mbit}}"}},
+		{"link with fq", only("fq", "fq bands"),
+			Finding{ID: "link.eth0", State: FindingWarn,
+				Text:  "eth0, eth1, wlan: fq, 3 classes; not promised: fq's bands are weighted, not strict",
+				Stops: "strict order there"}},
+		{"links not probed", func(f *Facts) { f.Features.Qdiscs = nil },
+			Finding{ID: "link.eth0", State: FindingWarn, Text: "eth0, eth1, wlan: not known", Stops: "perhaps strict order there"}},
+		{"links to others", func(f *Facts) {
+			f.Root = false
+			only()(f)
+			f.unknownTo("htb qdisc", "operation not permitted")
+		}, Finding{ID: "link.eth0", State: FindingSkip, Text: "eth0, eth1, wlan: not known"}},
+		{"link on a rung, others unknown", func(f *Facts) { only("prio")(f); f.unknownTo("htb qdisc", "busy") },
+			Finding{ID: "link.eth0", State: FindingOK, Text: "eth0, eth1: prio, 16 classes"}},
+		{"link without queue", func(*Facts) {}, Finding{ID: "link.lo"}},
+		{"link down", func(*Facts) {}, Finding{ID: "link.eth2"}},
+		{"many links", func(f *Facts) {
+			only("prio")(f)
+			for i := range 6 {
+				f.Links[fmt.Sprintf("a%d", i)] = LinkFacts{Up: true, Speed: 1e9, TXQueues: 1, Root: Qdisc{Kind: "mq"}}
+			}
+		}, Finding{ID: "link.a0", State: FindingOK, Text: "a0, a1, a2, a3 and 4 more: prio, 16 classes"}},
+		{"no links", func(f *Facts) { f.Links = nil },
+			Finding{ID: "link", State: FindingSkip, Text: "no device with a queue is up"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := healthy()
+			tt.spoil(&f)
+			got := Finding{ID: tt.want.ID}
+			for _, x := range Doctor(f) {
+				if x.ID == tt.want.ID {
+					got = x
+				}
+			}
+			for field, unset := range map[*string]bool{
+				&got.Text: tt.want.Text == "", &got.Stops: tt.want.Stops == "", &got.Mend: tt.want.Mend == "",
+			} {
+				if unset {
+					*field = ""
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Whatever is taken from a host: what is not there or not known is never ok,
+// and a finding that is not ok says what stops.
+func TestDoctorNeverCallsTheUnknownOK(t *testing.T) {
+	for _, root := range []bool{true, false} {
+		f := Facts{Root: root, Links: healthy().Links}
+		for _, name := range []string{
+			FeatureTCX, FeatureClsBPF, FeatureSKStorage, FeatureSockCreate, FeatureRawTracepoint, FeaturePidfdGetfd,
+			FeatureBTF, FeatureNetPrio,
+		} {
+			f.unknownTo(name, "who knows")
+		}
+		for _, x := range Doctor(f) {
+			switch {
+			case x.ID == "privileges" && root:
+			case x.State == FindingOK, x.Stops == "":
+				t.Errorf("root %v: %+v", root, x)
+			case x.State == FindingFail && x.ID != "cgroup2":
+				t.Errorf("root %v: unknown is no failure: %+v", root, x)
+			}
+		}
+	}
+}
+
+func (f *Facts) unknownTo(name, why string) {
+	unknown := maps.Clone(f.Features.Unknown)
+	if unknown == nil {
+		unknown = map[string]string{}
+	}
+	unknown[name] = why
+	f.Features.Unknown = unknown
+}
+
+func only(kinds ...string) func(*Facts) {
+	return func(f *Facts) {
+		f.Features.Qdiscs = map[string]bool{}
+		for _, k := range kinds {
+			f.Features.Qdiscs[k] = true
+		}
+	}
+}

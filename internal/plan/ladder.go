@@ -1,0 +1,77 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A Rung is the queueing that a link gets and what it does not promise.
+type Rung struct {
+	Queue
+	Why   string   // in words: why this rung and no better one
+	Lacks []string // in words: what it does not promise
+	Idle  bool     // nothing queues here as far as anybody knows, so nothing can be ordered
+}
+
+// A step of the ladder: whether a link can stand on it, and what it gets there.
+type step struct {
+	scheduler policy.Scheduler
+	climb     func(policy.Link, LinkFacts, Features) (Rung, string)
+}
+
+// ladder is the strict-order ladder, the best rung first.
+var ladder = []step{
+	{policy.MQPrio, climbMQPrio},
+	{policy.Prio, climbBands(policy.Prio)},
+	{policy.ETS, climbBands(policy.ETS)},
+	{policy.HTB, climbHTB},
+	{policy.FQ, climbFQ},
+}
+
+// Choose returns the rung of a link: the one that the policy names, or the best
+// that the kernel, the device and the link's rate allow. What stands in the way
+// comes back as a reason in words.
+func Choose(l policy.Link, f LinkFacts, features Features) (Rung, string) {
+	if l.Scheduler == policy.None {
+		r := Rung{
+			Queue: Queue{Scheduler: policy.None},
+			Why:   "the policy leaves the device's own qdisc alone",
+			Lacks: []string{"order is what " + rootOf(f) + " makes of the priorities"},
+		}
+		if l.Rate != 0 {
+			r.Lacks = append(r.Lacks, "nothing holds the link to its rate")
+		}
+		return r, ""
+	}
+	var reasons []string
+	for _, s := range ladder {
+		if l.Scheduler != policy.Auto && l.Scheduler != s.scheduler {
+			continue
+		}
+		rung, why := s.climb(l, f, features)
+		if why == "" {
+			rung.Why = because(l, reasons)
+			return rung, ""
+		}
+		reasons = append(reasons, why)
+	}
+	return Rung{}, strings.Join(reasons, "; ")
+}
+
+func rootOf(f LinkFacts) string {
+	if f.Root.Kind == "" {
+		return "the device"
+	}
+	return "the " + f.Root.Kind + " qdisc"
+}
+
+func because(l policy.Link, reasons []string) string {
+	if l.Scheduler != policy.Auto {
+		return "the policy asks for it"
+	}
+	if len(reasons) == 0 {
+		return "the best there is"
+	}
+	return "the best here: " + strings.Join(reasons, "; ")
+}

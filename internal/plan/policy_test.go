@@ -1,0 +1,181 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"pgregory.net/rapid"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// kernel is one that has everything.
+func kernel() Features {
+	return Features{
+		Qdiscs: map[string]bool{
+			"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq bands": true, "fq_codel": true, "bfifo": true,
+		},
+		TCX: true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true, BTF: true, NetPrio: true,
+		Unknown: map[string]string{},
+	}
+}
+
+// hostOf is a host that has all that the policies name: each user, executable
+// and process, and of each cgroup pattern the cgroups of a small tree.
+func hostOf(policies ...*policy.Policy) Facts {
+	f := Facts{
+		Root: true, Links: map[string]LinkFacts{}, Features: kernel(), Cgroup2: "/sys/fs/cgroup",
+		Cgroup1:  map[string]string{"memory": "/v1/memory", "net_prio": "/v1/net_prio"},
+		Parents1: map[uint64]uint64{}, Users: map[string]uint32{}, Exes: map[string]ExeID{}, PIDs: map[uint32]bool{},
+		Cgroups: map[policy.Cgroup][]CgroupMatch{},
+	}
+	for i, path := range tree {
+		f.Parents1[v1ID(i)] = 0
+		for j, parent := range tree {
+			if parent != path && (parent == "/" && depth(path) == 1 || path[:max(0, len(path)-2)] == parent) {
+				f.Parents1[v1ID(i)] = v1ID(j)
+			}
+		}
+	}
+	for _, p := range policies {
+		for i, l := range p.Links {
+			f.Links[l.Name] = LinkFacts{Index: 2 + i, Speed: 1e9, TXQueues: 1, Ethernet: true, Root: Qdisc{Kind: "fq_codel", Default: true}, Up: true}
+		}
+		for _, w := range p.Workloads {
+			for _, s := range w.Match {
+				f.give(s)
+			}
+		}
+	}
+	return f
+}
+
+// tree is the cgroups of the host, in both hierarchies.
+var tree = []string{"/", "/a", "/a/b", "/a/c", "/a/b/d", "/e", "/e/b"}
+
+func v2ID(i int) uint64 { return 100 + uint64(i) }
+
+func v1ID(i int) uint64 { return 200 + uint64(i) }
+
+func (f Facts) give(s policy.Selector) {
+	switch s.Kind {
+	case policy.KindPID:
+		f.PIDs[s.PID] = true
+	case policy.KindUser:
+		if n, err := strconv.ParseUint(s.User, 10, 32); err == nil {
+			f.Users[s.User] = uint32(n)
+		} else if _, ok := f.Users[s.User]; !ok {
+			f.Users[s.User] = 1000 + uint32(len(f.Users))
+		}
+	case policy.KindExe:
+		if _, ok := f.Exes[s.Exe]; !ok {
+			f.Exes[s.Exe] = ExeID{Device: 8 << 20, Inode: 1000 + uint64(len(f.Exes))}
+		}
+	case policy.KindCgroup, policy.KindUnit:
+		id := v2ID
+		if s.Cgroup.Controller != "" {
+			id = v1ID
+		}
+		f.Cgroups[s.Cgroup] = nil
+		for i, path := range tree {
+			if s.Cgroup.Match(path) {
+				f.Cgroups[s.Cgroup] = append(f.Cgroups[s.Cgroup], CgroupMatch{path, id(i)})
+			}
+		}
+	}
+}
+
+// drawPolicy draws a policy that Check has nothing against on its host: the
+// values are few, so that two policies often differ in one thing only.
+func drawPolicy(t *rapid.T) *policy.Policy {
+	p := &policy.Policy{File: "drawn.yaml"}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"eth0", "eth1"}), 1, 2, rapid.ID[string]).Draw(t, "links") {
+		p.Links = append(p.Links, policy.Link{
+			Name: name, Rate: rapid.SampledFrom([]policy.Rate{0, 1e8, 1e9}).Draw(t, "rate"),
+			Scheduler: rapid.SampledFrom([]policy.Scheduler{policy.Auto, policy.HTB, policy.Prio, policy.None}).Draw(t, "scheduler"),
+		})
+	}
+	slices.SortFunc(p.Links, func(a, b policy.Link) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	if rapid.Bool().Draw(t, "has default") {
+		p.Default = &policy.Contract{Priority: drawPriority(t)}
+	}
+	taken := map[string]bool{}
+	for i := range rapid.IntRange(0, 4).Draw(t, "workloads") {
+		w := policy.Workload{
+			Name: fmt.Sprintf("w%d", rapid.IntRange(0, 5).Draw(t, "name")), Contract: policy.Contract{Priority: drawPriority(t)},
+			Via:  rapid.SampledFrom([]policy.Via{policy.ViaBPF, policy.ViaBPF, policy.ViaNetPrio}).Draw(t, "via"),
+			Span: policy.Span{Line: 10 * (i + 1), Column: 3},
+		}
+		if taken[w.Name] {
+			continue
+		}
+		taken[w.Name] = true
+		for j := range rapid.IntRange(1, 3).Draw(t, "selectors") {
+			s := drawSelector(t)
+			s.Span = policy.Span{Line: 10*(i+1) + j, Column: 5}
+			if key := s.String(); !taken[key] {
+				taken[key] = true
+				w.Match = append(w.Match, s)
+			}
+		}
+		p.Workloads = append(p.Workloads, w)
+	}
+	return p
+}
+
+func drawPriority(t *rapid.T) policy.Priority {
+	level := rapid.Map(rapid.IntRange(0, 15), func(n int) policy.Level { return policy.Level(n) })
+	p := policy.Priority{Default: level.Draw(t, "level")}
+	if rapid.IntRange(0, 3).Draw(t, "per link") == 0 {
+		p = policy.Priority{Default: policy.Unset, PerLink: map[string]policy.Level{"eth0": level.Draw(t, "level on eth0")}}
+	}
+	return p
+}
+
+func drawSelector(t *rapid.T) policy.Selector {
+	switch kind := rapid.SampledFrom([]policy.Kind{
+		policy.KindPID, policy.KindCgroup, policy.KindUnit, policy.KindUser, policy.KindExe, policy.KindFlow, policy.KindFlow,
+	}).Draw(t, "kind"); kind {
+	case policy.KindPID:
+		return policy.Selector{Kind: kind, PID: uint32(rapid.IntRange(2, 4).Draw(t, "pid"))}
+	case policy.KindCgroup:
+		return policy.Selector{Kind: kind, Cgroup: policy.Cgroup{
+			Controller: rapid.SampledFrom([]string{"", "memory"}).Draw(t, "controller"),
+			Pattern:    rapid.SampledFrom([]string{"/", "/a", "/a/b", "/a/*", "/a/**", "/**", "/*/b", "/a*", "/e"}).Draw(t, "pattern"),
+		}}
+	case policy.KindUnit:
+		return policy.Selector{Kind: kind, Cgroup: policy.Cgroup{Pattern: "/**/" + rapid.SampledFrom([]string{"b", "d", "x"}).Draw(t, "unit")}}
+	case policy.KindUser:
+		return policy.Selector{Kind: kind, User: rapid.SampledFrom([]string{"alice", "bob", "77"}).Draw(t, "user")}
+	case policy.KindExe:
+		return policy.Selector{Kind: kind, Exe: rapid.SampledFrom([]string{"/bin/x", "/bin/y"}).Draw(t, "exe")}
+	default:
+		return policy.Selector{Kind: kind, Flow: drawFlow(t)}
+	}
+}
+
+var (
+	prefixes = []string{"10.0.0.0/8", "10.0.0.0/16", "10.0.0.1/32", "0.0.0.0/0", "::/0", "fd00::/8", "fd00::1/128", "::ffff:10.0.0.0/104"}
+	hosts    = []string{"10.0.0.1", "10.0.1.1", "10.1.0.1", "192.0.2.1"}
+	hosts6   = []string{"fd00::1", "fd00::2", "2001:db8::1"}
+)
+
+func drawFlow(t *rapid.T) policy.Flow {
+	f := policy.Flow{Protocol: -1, DSCP: -1}
+	if rapid.Bool().Draw(t, "by prefix") {
+		f.Prefix = netip.MustParsePrefix(rapid.SampledFrom(prefixes).Draw(t, "prefix"))
+	}
+	if rapid.Bool().Draw(t, "by protocol") {
+		f.Protocol = rapid.SampledFrom([]int16{1, 6, 17}).Draw(t, "protocol")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "by dscp") == 0 {
+		f.DSCP = rapid.SampledFrom([]int8{0, 46}).Draw(t, "dscp")
+	}
+	if rapid.Bool().Draw(t, "by port") || !f.Prefix.IsValid() && f.Protocol < 0 && f.DSCP < 0 {
+		first := uint16(rapid.IntRange(20, 24).Draw(t, "port"))
+		f.Ports = []policy.PortRange{{First: first, Last: first + uint16(rapid.IntRange(0, 2).Draw(t, "more ports"))}}
+	}
+	return f
+}

@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"strings"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A Want is the state that a policy asks for on this host, and what has to be
+// said about it.
+type Want struct {
+	State
+	IDs    IDs
+	Rungs  map[string]Rung  // link -> its rung
+	Before map[string]Qdisc // link -> its root qdisc now
+	// Unfollowed are patterns whose later matches wait for the next apply.
+	Unfollowed []policy.Selector
+	// PIDs are the processes that policy names, with their workloads.
+	PIDs map[uint32]string
+
+	workloads map[string]*policy.Workload
+}
+
+// An Explicit contract was given to a running process, beside the policy.
+type Explicit struct {
+	Name     string
+	Priority policy.Priority
+}
+
+// Wanted turns a policy into the state that it asks for. It returns every
+// reason why this host can not give it, in order of position. ids are the
+// contracts of the last apply; explicit contracts live on beside the policy's.
+func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []policy.Diagnostic) {
+	errs := Check(p, f)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	names := make([]string, 0, len(p.Workloads)+len(explicit))
+	workloads := make(map[string]*policy.Workload, len(p.Workloads))
+	for i := range p.Workloads {
+		if w := &p.Workloads[i]; w.Via == policy.ViaBPF {
+			names = append(names, w.Name)
+			workloads[w.Name] = w
+		}
+	}
+	for _, e := range explicit {
+		names = append(names, e.Name)
+	}
+	if len(names) > MaxContracts {
+		return nil, []policy.Diagnostic{tooMany(p, len(names))}
+	}
+	w := &Want{
+		State:  State{Links: map[string]LinkState{}, Groups: map[string]Group{}},
+		IDs:    ids.Assign(names),
+		Rungs:  map[string]Rung{},
+		Before: map[string]Qdisc{},
+		PIDs:   map[uint32]string{},
+
+		workloads: workloads,
+	}
+	w.Contracts = w.IDs.Names
+	for _, l := range p.Links {
+		rung, _ := Choose(l, f.Links[l.Name], f.Features)
+		rung.Queue = rung.Queue.Normal() // as it will be read back
+		w.Rungs[l.Name] = rung
+		w.Before[l.Name] = f.Links[l.Name].Root
+		w.Links[l.Name] = LinkState{
+			Index: f.Links[l.Name].Index, Queue: rung.Queue, Attached: true,
+			Rules: linkRules(p, l.Name, rung.Queue, f.Links[l.Name], w.IDs, explicit),
+		}
+	}
+	if errs = w.addRules(p, f); len(errs) > 0 {
+		return nil, errs
+	}
+	for _, wl := range p.Workloads {
+		if wl.Via == policy.ViaNetPrio {
+			w.Groups[wl.Name] = Group{
+				Default: wl.Contract.Priority.Default, PerLink: wl.Contract.Priority.PerLink, Workload: wl.Name,
+			}
+		}
+	}
+	return w, nil
+}
+
+// label puts a contract's selectors into words.
+func (w *Want) label(name string) string {
+	workload, ok := w.workloads[name]
+	if !ok {
+		return "processes and sockets with its tag"
+	}
+	texts := make([]string, len(workload.Match))
+	for i, s := range workload.Match {
+		texts[i] = s.String()
+	}
+	return strings.Join(texts, " or ")
+}

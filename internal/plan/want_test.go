@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+func TestWanted(t *testing.T) {
+	p := parsed(t, before+"default: {priority: {eth0: 6}}\n")
+	f := hostOf(p)
+	w, errs := Wanted(p, f, IDs{}, []Explicit{{Name: "pid 7", Priority: policy.Priority{Default: 11}}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	ssh, batch, set := w.Contracts["ssh"], w.Contracts["batch"], w.Contracts["pid 7"]
+	htb := func(c uint32) uint32 { return RootHandle<<16 | w.Links["eth0"].Queue.ClassMinor(int(c), 0) }
+	for link, want := range map[string]map[ContractID]Promise{
+		"eth0": {
+			Unclaimed: {Priority: htb(3)}, Unclassified: {Priority: htb(3)}, LadderID: {Priority: htb(0)}, LadderID + 15: {Priority: htb(7)},
+			ssh.ID: {htb(7), ssh.Serial}, batch.ID: {htb(2), batch.Serial}, set.ID: {htb(5), set.Serial},
+		},
+		"eth1": {
+			Unclaimed: {Priority: Keep}, Unclassified: {Priority: Keep}, LadderID: {Priority: 0}, LadderID + 15: {Priority: 15},
+			ssh.ID: {15, ssh.Serial}, batch.ID: {2, batch.Serial}, set.ID: {11, set.Serial},
+		},
+	} {
+		got := w.Links[link].Rules
+		for id, p := range want {
+			if got.Contracts[id] != p {
+				t.Errorf("%s: contract %d means %+v, want %+v", link, id, got.Contracts[id], p)
+			}
+		}
+		if len(got.Contracts) != int(FirstID)+3 || got.L2 != 14 {
+			t.Errorf("%s: %d contracts, link layer of %d bytes", link, len(got.Contracts), got.L2)
+		}
+	}
+	if _, ok := w.Contracts["music"]; ok {
+		t.Error("a net_prio workload has a contract of BPF's")
+	}
+	if diff := cmp.Diff(map[string]Group{"music": {Default: 3, Workload: "music"}}, w.Groups); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWantedPIDsAndUnfollowed(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {}}
+workloads:
+  a: {match: [{pid: 7}, {cgroup: /x/*/y}, {unit: "web-*.service"}, {unit: b.service}], priority: 3}
+`)
+	w := wanted(t, p, hostOf(p), IDs{})
+	if diff := cmp.Diff(map[uint32]string{7: "a"}, w.PIDs); diff != "" {
+		t.Error(diff)
+	}
+	var left []string
+	for _, s := range w.Unfollowed {
+		left = append(left, s.String())
+	}
+	if diff := cmp.Diff([]string{"cgroup: /x/*/y", "unit: web-*.service"}, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestWantedSame claims one thing by two names.
+func TestWantedSame(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {}}
+workloads:
+  a: {match: [{user: alice}, {exe: /bin/x}, {user: 1}], priority: 3}
+  b: {match: [{user: 1000}, {exe: /bin/link-to-x}], priority: 4}
+  c: {match: [{user: one}], priority: 3}
+`)
+	f := hostOf(p)
+	f.Users = map[string]uint32{"alice": 1000, "one": 1, "1000": 1000, "1": 1}
+	f.Exes = map[string]ExeID{"/bin/x": {1, 2}, "/bin/link-to-x": {1, 2}}
+	_, errs := Wanted(p, f, IDs{}, nil)
+	want := `5:22: two workloads claim the same user: user: 1000 is user: alice | leave one of the two out
+5:35: two workloads claim the same file: exe: /bin/link-to-x is exe: /bin/x | leave one of the two out
+6:22: two workloads claim the same user: user: one is user: 1 | leave one of the two out`
+	if got := findings(errs); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	delete(f.Users, "1000")
+	p.Workloads = p.Workloads[1:2]
+	if w := wanted(t, p, f, IDs{}); w.Rules.Users[1000] == 0 || len(w.Rules.Users) != 1 {
+		t.Errorf("a number that nobody looked up: %v", w.Rules.Users)
+	}
+}
+
+// TestExamples plans every example policy on a host that has what it names.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := parsed(t, string(text))
+			w := wanted(t, p, hostOf(p), IDs{})
+			if d := Diff(State{}, w); len(d) < len(p.Links)+len(p.Workloads) {
+				t.Errorf("%d differences from nothing:\n%s", len(d), lines(d))
+			}
+			if d := Diff(w.State, wanted(t, p, hostOf(p), w.IDs)); len(d) > 0 {
+				t.Errorf("planned again:\n%s", lines(d))
+			}
+		})
+	}
+}
+
+// crowd is a policy of n workloads, a mix of all kinds.
+func crowd(n int) *policy.Policy {
+	var b strings.Builder
+	b.WriteString("version: 1\nlinks: {eth0: {rate: 1Gbit}, eth1: {}}\nworkloads:\n")
+	for i := range n {
+		match := [...]string{
+			fmt.Sprintf("cgroup: /batch/w%d/**", i), fmt.Sprintf("user: %d", i), fmt.Sprintf("unit: w%d.service", i),
+			fmt.Sprintf("cidr: 10.%d.%d.0/24", i>>8, i&255), fmt.Sprintf("port: %d, protocol: tcp", 1000+i),
+		}[i%5]
+		fmt.Fprintf(&b, "  w%d: {match: [{%s}], priority: {eth0: %d, default: 4}}\n", i, match, i%16)
+	}
+	p, err := policy.Parse("crowd.yaml", []byte(b.String()))
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// BenchmarkNoOp is the pure part of an apply that changes nothing.
+func BenchmarkNoOp(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
+			p := crowd(n)
+			f := hostOf(p)
+			have := wanted(b, p, f, IDs{})
+			for b.Loop() {
+				w, _ := Wanted(p, f, have.IDs, nil)
+				if d := Diff(have.State, w); len(d) > 0 {
+					b.Fatal(d)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// Written is the skb->priority that puts a packet of a level into its class: the
+// class id on HTB, whose leaves are told apart by it, and the level elsewhere.
+// Of buckets it is the first; link_egress adds the flow's.
+func (q Queue) Written(level policy.Level) uint32 {
+	if q.Scheduler == policy.HTB {
+		return RootHandle<<16 | q.ClassMinor(int(q.Map[level]), 0)
+	}
+	return uint32(level)
+}
+
+// ClassOf is the class of a written priority. What keeps its priority is taken
+// to have none, as most packets do.
+func (q Queue) ClassOf(written uint32) uint8 {
+	switch {
+	case written == Keep:
+		return q.Map[0]
+	case written>>16 == RootHandle:
+		class, _, _ := q.OfMinor(written & 0xffff)
+		return uint8(class)
+	}
+	return q.Map[written%policy.Levels]
+}
+
+// Describe puts a written priority into words.
+func (q Queue) Describe(written uint32) string {
+	switch {
+	case written == Keep:
+		return "as it comes"
+	case written>>16 == RootHandle:
+		return fmt.Sprintf("class %d", q.ClassOf(written))
+	}
+	return fmt.Sprintf("priority %d", written)
+}
+
+// String puts a queue into words.
+func (q Queue) String() string {
+	if q.Scheduler == policy.None {
+		return "its own qdisc"
+	}
+	text := fmt.Sprintf("%s with %d classes", q.Scheduler, q.Classes)
+	if q.Offload {
+		text += " in hardware"
+	}
+	if q.Rate != 0 {
+		text += " at " + q.Rate.String()
+	}
+	return text
+}
