@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The contract between Weir's programs and its user space: every type that
+ * crosses the border, with fixed widths and explicit padding. Go uses the types
+ * that bpf2go generates from this header, never a mirror by hand.
+ */
+#ifndef WEIR_CONTRACT_H
+#define WEIR_CONTRACT_H
+
+#include "kernel.h"
+
+/* Contracts with a meaning of their own; all others belong to workloads. */
+enum contract_id {
+	CONTRACT_UNCLAIMED = 0,	   /* no workload claims the packet */
+	CONTRACT_UNCLASSIFIED = 1, /* its headers do not say whose it is */
+	/*
+	 * CONTRACT_LADDER + p says what a packet of priority p gets written that
+	 * keeps its own: p itself, or the class of our own HTB, whose leaves are
+	 * chosen by class id.
+	 */
+	CONTRACT_LADDER = 2,
+};
+
+#define LEVELS 16
+
+/* A priority that leaves what others gave the packet. */
+#define PRIORITY_KEEP 0xffffffff
+
+/* What a contract means on one link. */
+struct contract {
+	__u32 priority; /* skb->priority as it is written, or PRIORITY_KEEP */
+	__u32 serial;	/* tags that carry another serial are of a dead contract */
+};
+
+/* A tag names a contract explicitly: its serial above its id. 0 is no tag. */
+#define TAG_CONTRACT(tag) ((tag) & 0xffff)
+#define TAG_SERIAL(tag) ((tag) >> 16)
+
+/*
+ * Who made a socket. Written once when the socket is created, or by user space
+ * for sockets that were there before; accepted sockets inherit their listener's.
+ */
+struct identity {
+	__u32 tag;
+	__u32 device;  /* of the executable, as in super_block->s_dev */
+	__u64 inode;   /* of the executable */
+	__u64 cgroup1; /* kernfs id in the policy's v1 hierarchy; 0: none */
+};
+
+/* An executable file. */
+struct exe {
+	__u64 inode;
+	__u32 device;
+	__u32 pad;
+};
+
+/* How long a cached answer holds. */
+enum verdict_scope {
+	VERDICT_SOCKET = 1,	/* for every packet of the socket */
+	VERDICT_CONNECTION = 2, /* for its connection's packets on one link */
+	VERDICT_PACKET = 3,	/* not at all: its headers decide each packet anew */
+};
+
+/* An answer is read and written whole, in one 64-bit access. */
+struct answer {
+	__u32 generation; /* of the programs that found it */
+	__u16 contract;
+	__u16 scope; /* enum verdict_scope */
+};
+
+/* The answer that was found for a socket. */
+struct verdict {
+	struct answer answer;
+	__u32 link; /* interface index, where the scope is a connection */
+	__u32 pad;
+} __attribute__((aligned(8)));
+
+/* Which header fields a tuple of flow rules looks at. */
+enum tuple_fields {
+	TUPLE_ADDRESS = 1 << 0,
+	TUPLE_PORT = 1 << 1,
+	TUPLE_PROTOCOL = 1 << 2,
+	TUPLE_DSCP = 1 << 3,
+};
+
+#define MAX_TUPLES 64
+
+/*
+ * Flow rules of one shape, the most specific shape first: one hash lookup per
+ * end of the packet finds the rule among any number of its shape.
+ */
+struct tuple {
+	__u32 mask[4]; /* of the address, network byte order, IPv4 mapped into IPv6 */
+	__u32 fields;  /* enum tuple_fields */
+};
+
+/* The key of a flow rule; fields that its tuple does not look at are zero. */
+struct flow_key {
+	__u16 tuple;
+	__u8 family; /* 4 or 6 where the tuple looks at an address */
+	__u8 pad;
+	__u8 protocol;
+	__u8 dscp;
+	__u16 port; /* network byte order */
+	__u32 address[4];
+};
+
+/* What passed under one contract on one link; bytes as on the wire. */
+struct counter {
+	__u64 packets;
+	__u64 bytes;
+};
+
+/* Room for the patterns that match cgroups at their birth, in bytes. */
+#define BIRTH_PATH_LEN 252 /* "1" for v1, 249 characters, NUL, and one to tell what was cut off */
+#define BIRTH_NAME_LEN 128 /* 127 characters, NUL */
+
+struct birth_path {
+	char path[BIRTH_PATH_LEN];
+};
+
+struct birth_name {
+	char name[BIRTH_NAME_LEN];
+};
+
+/* Key of a longest-prefix match over the characters of a path. */
+struct birth_prefix {
+	__u32 bits;
+	char path[BIRTH_PATH_LEN];
+};
+
+/* What a prefix claims, and its own length in characters. */
+struct birth {
+	__u32 contract;
+	__u32 length;
+};
+
+_Static_assert(sizeof(struct contract) == 8, "contract");
+_Static_assert(sizeof(struct identity) == 24, "identity");
+_Static_assert(sizeof(struct exe) == 16, "exe");
+_Static_assert(sizeof(struct answer) == 8, "answer");
+_Static_assert(sizeof(struct verdict) == 16, "verdict");
+_Static_assert(sizeof(struct tuple) == 20, "tuple");
+_Static_assert(sizeof(struct flow_key) == 24, "flow_key");
+_Static_assert(sizeof(struct counter) == 16, "counter");
+_Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The little of the kernel's own types that Weir reads. CO-RE relocates every
+ * access to the running kernel's layout, so only names and nesting count here;
+ * a dumped vmlinux.h would be 100,000 lines of one particular kernel.
+ */
+#ifndef WEIR_KERNEL_H
+#define WEIR_KERNEL_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define relocated __attribute__((preserve_access_index))
+
+struct super_block {
+	__u32 s_dev;
+} relocated;
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+} relocated;
+
+struct file {
+	struct inode *f_inode;
+} relocated;
+
+struct mm_struct {
+	struct file *exe_file;
+} relocated;
+
+struct kernfs_node {
+	const char *name;
+	__u64 id;
+} relocated;
+
+struct cgroup_root {
+	int hierarchy_id;
+} relocated;
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} relocated;
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} relocated;
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1];
+} relocated;
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+} relocated;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	struct mm_struct *mm;
+	struct css_set *cgroups;
+	struct signal_struct *signal;
+} relocated;
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * link_egress: the last word on a packet before its link picks a queue for it.
+ *
+ * It runs at the egress of every declared link (tcx, or clsact with cls_bpf),
+ * finds the packet's contract, writes skb->priority and counts. accept(),
+ * IP_TOS, veth and forwarding have all had their turn by then, so none of them
+ * can take the priority away again.
+ *
+ * What it does not promise: packets of a socket that is gone or never was
+ * (TIME_WAIT, RST) go by their headers alone; where a network namespace belongs
+ * to another user namespace, the kernel gives its sockets' users by their numbers
+ * there.
+ */
+#include "resolve.h"
+
+/*
+ * The classes of our own HTB have this many leaves, less one: link_egress adds
+ * the bucket of the flow to the class id. 0: the class is the leaf.
+ */
+const volatile __u32 bucket_mask;
+
+/* Go on to the next program: Weir never decides the packet's fate here. */
+#define NEXT -1
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct counter);
+} counters SEC(".maps");
+
+static __always_inline void count(struct __sk_buff *skb, __u32 id)
+{
+	struct counter *c = bpf_map_lookup_elem(&counters, &id);
+
+	if (!c)
+		return;
+	/* As the qdisc counts: super-packets as what they become on the wire. */
+	c->packets += skb->gso_segs ? skb->gso_segs : 1;
+	c->bytes += skb->wire_len;
+}
+
+static __always_inline __u32 promised(__u32 id)
+{
+	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
+
+	return c ? c->priority : PRIORITY_KEEP;
+}
+
+/*
+ * in_bucket is the leaf of a flow. A local TCP connection has a hash of its own
+ * that stays (sk_txhash, drawn anew after a timeout); all others have that of
+ * their addresses and ports. Network cards and other hosts' balancers pick by
+ * bits of the same hash, so the bucket is taken from a mix of all of them.
+ */
+static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
+{
+	if (!bucket_mask)
+		return class;
+	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
+}
+
+SEC("tc")
+int link_egress(struct __sk_buff *skb)
+{
+	__u32 id = resolve(skb), priority = promised(id);
+
+	if (priority == PRIORITY_KEEP && skb->priority < LEVELS)
+		priority = promised(CONTRACT_LADDER + skb->priority);
+	if (priority != PRIORITY_KEEP)
+		skb->priority = in_bucket(skb, priority);
+	count(skb, id);
+	return NEXT;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Whose socket is this? An explicit tag first, then the nearest ancestor cgroup,
+ * then the user, then the executable: everything that holds for all packets of a
+ * socket.
+ */
+#ifndef WEIR_OWNER_H
+#define WEIR_OWNER_H
+
+#include "contract.h"
+
+#include <bpf/bpf_helpers.h>
+
+/* Cgroups deeper than this are known by their ancestors only. */
+#define MAX_CGROUP_DEPTH 32
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, struct identity);
+} identities SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} cgroups1 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} users SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct exe);
+	__type(value, __u32);
+} exes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct contract);
+} contracts SEC(".maps");
+
+/* A tag counts for as long as its contract lives. */
+static __always_inline __u32 contract_of_tag(__u32 tag)
+{
+	__u32 id = TAG_CONTRACT(tag);
+	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
+
+	return c && c->serial == TAG_SERIAL(tag) ? id : CONTRACT_UNCLAIMED;
+}
+
+static __always_inline __u32 contract_of_cgroup(struct __sk_buff *skb)
+{
+	__u64 id = bpf_skb_cgroup_id(skb);
+	__u32 *found = bpf_map_lookup_elem(&cgroups, &id);
+	int level;
+
+#pragma clang loop unroll(disable)
+	for (level = MAX_CGROUP_DEPTH; !found && level >= 0; level--) {
+		id = bpf_skb_ancestor_cgroup_id(skb, level);
+		if (id) /* 0: it is not as deep as this */
+			found = bpf_map_lookup_elem(&cgroups, &id);
+	}
+	return found ? *found : CONTRACT_UNCLAIMED;
+}
+
+static __always_inline __u32 contract_of_cgroup1(struct identity *i)
+{
+	__u32 *found = bpf_map_lookup_elem(&cgroups1, &i->cgroup1);
+
+	return found ? *found : CONTRACT_UNCLAIMED;
+}
+
+static __always_inline __u32 contract_of_user(struct __sk_buff *skb)
+{
+	__u32 uid = bpf_get_socket_uid(skb);
+	__u32 *found = bpf_map_lookup_elem(&users, &uid);
+
+	return found ? *found : CONTRACT_UNCLAIMED;
+}
+
+static __always_inline __u32 contract_of_exe(struct identity *i)
+{
+	struct exe key = { .inode = i->inode, .device = i->device };
+	__u32 *found = bpf_map_lookup_elem(&exes, &key);
+
+	return found ? *found : CONTRACT_UNCLAIMED;
+}
+
+/*
+ * identity_of returns who made a socket. The kernel makes the subflows of MPTCP
+ * by itself, so they say nothing of their maker; what the application made is
+ * the connection. Its identity is copied to the subflow, because of a listening
+ * subflow's children those that speak plain TCP are cut loose from MPTCP.
+ */
+static __always_inline struct identity *identity_of(struct bpf_sock *sk, struct mptcp_sock *msk)
+{
+	struct identity *i, *own;
+
+	if (!msk)
+		return bpf_sk_storage_get(&identities, sk, 0, 0);
+	i = bpf_sk_storage_get(&identities, msk, 0, 0);
+	if (!i)
+		return NULL;
+	own = bpf_sk_storage_get(&identities, sk, i, BPF_SK_STORAGE_GET_F_CREATE);
+	if (own)
+		*own = *i;
+	return i;
+}
+
+/* contract_of_socket asks everything that holds for all packets of a socket. */
+static __noinline __u32 contract_of_socket(struct __sk_buff *skb, struct bpf_sock *sk, struct mptcp_sock *msk)
+{
+	struct identity *i = identity_of(sk, msk);
+	__u32 id = CONTRACT_UNCLAIMED;
+
+	if (i && i->tag)
+		id = contract_of_tag(i->tag);
+	if (!id)
+		id = contract_of_cgroup(skb);
+	if (!id && i && i->cgroup1)
+		id = contract_of_cgroup1(i);
+	if (!id)
+		id = contract_of_user(skb);
+	if (!id && i && i->inode)
+		id = contract_of_exe(i);
+	return id;
+}
+
+#endif

@@ -1,0 +1,137 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// AttachSockets puts socket_create of this generation on the scope's cgroup, in
+// place of an older one in one step.
+func (g *Generation) AttachSockets(rules plan.Rules, o Options) error {
+	spec, err := loadSocketCreate()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		spec.Variables[socketCreateVarTrackExe].Set(len(rules.Exes) > 0),
+		spec.Variables[socketCreateVarController1].Set(int32(o.Controller)),
+	)
+	if err != nil {
+		return fmt.Errorf("set socket_create: %w", err)
+	}
+	var programs socketCreatePrograms
+	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
+		return fmt.Errorf("load socket_create: %w", err)
+	}
+	defer programs.Close()
+	return replace(g.room.socketPin(), programs.SocketCreate, func() (link.Link, error) {
+		return link.AttachCgroup(link.CgroupOptions{
+			Path: g.room.Cgroup, Attach: ebpf.AttachCGroupInetSockCreate, Program: programs.SocketCreate,
+		})
+	})
+}
+
+// replace updates a pinned attachment in one step, or makes and pins it.
+func replace(path string, p *ebpf.Program, attach func() (link.Link, error)) error {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err == nil {
+		defer l.Close()
+		if err := l.Update(p); err == nil {
+			return nil
+		}
+		// The device or cgroup that it was attached to is gone (ENOLINK).
+		if err := l.Unpin(); err != nil {
+			return fmt.Errorf("unpin %s: %w", path, err)
+		}
+	}
+	made, err := attach()
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", p, err)
+	}
+	defer made.Close()
+	return pin(made, path)
+}
+
+func pin(object interface{ Pin(string) error }, path string) error {
+	if err := object.Pin(path); err != nil {
+		return fmt.Errorf("pin %s: %w", path, err)
+	}
+	return nil
+}
+
+// Links lists the interfaces that have a pinned attachment, by index.
+func (r Room) Links() ([]int, error) {
+	entries, err := os.ReadDir(r.linksDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list attachments: %w", err)
+	}
+	var all []int
+	for _, e := range entries {
+		if index, err := strconv.Atoi(e.Name()); err == nil {
+			all = append(all, index)
+		}
+	}
+	return all, nil
+}
+
+// DetachLink takes link_egress off a link. A link without it is fine.
+func (r Room) DetachLink(index int) error { return removePinned(r.linkPin(index)) }
+
+// AttachedID returns the id of the program that tcx runs for us on a link, 0 if
+// there is none: never attached, detached by somebody, or the device went away.
+func (r Room) AttachedID(index int) uint32 {
+	return pinnedProgram(r.linkPin(index), func(info *link.Info) bool {
+		tcx := info.TCX()
+		return tcx != nil && tcx.Ifindex == uint32(index)
+	})
+}
+
+// SocketsAttached reports whether socket_create runs on the scope's cgroup.
+func (r Room) SocketsAttached() bool {
+	return pinnedProgram(r.socketPin(), func(info *link.Info) bool {
+		c := info.Cgroup()
+		return c != nil && c.CgroupId != 0
+	}) != 0
+}
+
+func pinnedProgram(path string, attached func(*link.Info) bool) uint32 {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err != nil {
+		return 0
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil || !attached(info) {
+		return 0
+	}
+	return uint32(info.Program)
+}
+
+// removePinned detaches a pinned link. Unpinning alone would do, but a link that
+// another process holds open would go on acting.
+func removePinned(path string) error {
+	l, err := link.LoadPinnedLink(path, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer l.Close()
+	err = l.Detach()
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		err = nil
+	}
+	return errors.Join(err, l.Unpin())
+}

@@ -1,0 +1,281 @@
+package bpf
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// Most of these run the programs by BPF_PROG_TEST_RUN, which gives the packet a socket
+// of uid 0 that stays the same from run to run: its first packet resolves, all
+// others meet what is cached. A run is timed as a whole, for the kernel's own
+// figure is in whole nanoseconds.
+
+const benchLink = 1 // never attached, so any number will do
+
+// crowd is rules of n workloads, a mix of all kinds, of which the last claims
+// uid 0 or, where byHeaders is set, the frame's port.
+func crowd(n int, byHeaders bool) (plan.Rules, plan.LinkRules) {
+	r := noRules()
+	r.Tuples = []plan.Tuple{
+		{Fields: plan.FieldAddress, Bits: 96 + 24},
+		{Fields: plan.FieldPort | plan.FieldProtocol},
+	}
+	for i := range n - 1 {
+		id := plan.FirstID + plan.ContractID(i)
+		switch i % 5 {
+		case 0:
+			r.Cgroups[1<<40+uint64(i)] = id
+		case 1:
+			r.Users[1<<20+uint32(i)] = id
+		case 2:
+			r.Exes[plan.ExeID{Device: 1, Inode: uint64(i)}] = id
+		case 3:
+			a := netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)}).As16()
+			r.Flows[plan.FlowKey{Tuple: 0, Family: 4, Address: a}] = id
+		case 4:
+			r.Flows[plan.FlowKey{Tuple: 1, Protocol: 17, Port: uint16(20000 + i)}] = id
+		}
+	}
+	last := plan.FirstID + plan.ContractID(n-1)
+	if byHeaders {
+		r.Flows[plan.FlowKey{Tuple: 1, Protocol: 6, Port: 443}] = last
+	} else {
+		r.Users[0] = last
+	}
+	return r, promises(n)
+}
+
+func benchFrame() []byte {
+	return plan.Packet{
+		Protocol: 6, Ports: true,
+		Source: netip.MustParseAddrPort("192.0.2.1:50000"), Dest: netip.MustParseAddrPort("192.0.2.2:443"),
+	}.Frame()
+}
+
+// loaded returns link_egress of n workloads.
+func loaded(b *testing.B, n int, byHeaders bool) *ebpf.Program {
+	b.Helper()
+	rules, l := crowd(n, byHeaders)
+	g := begin(b, newRoom(b), 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1})
+	load(b, g, benchLink, rules, l)
+	p := g.links[benchLink].program
+	const warm = 1000
+	packets(b, p, benchFrame(), warm)
+	counters, err := g.Counters(benchLink)
+	if last := plan.FirstID + plan.ContractID(n-1); err != nil || counters[last].Packets != warm {
+		b.Fatalf("contract %d has %+v of %d packets (%v)", last, counters[last], warm, err)
+	}
+	return p
+}
+
+// packets runs a program over a frame n times and returns the time of one.
+func packets(b *testing.B, p *ebpf.Program, frame []byte, n int) float64 {
+	b.Helper()
+	const most = 1 << 20 // a run can not be interrupted
+	var spent time.Duration
+	for left := n; left > 0; left -= most {
+		start := time.Now()
+		if _, err := p.Run(&ebpf.RunOptions{Data: frame, Repeat: uint32(min(left, most))}); err != nil {
+			b.Fatal(err)
+		}
+		spent += time.Since(start)
+	}
+	return float64(spent.Nanoseconds()) / float64(n)
+}
+
+func report(b *testing.B, ns float64) {
+	b.ReportMetric(ns, "ns/packet")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkLinkEgress is what a packet of a socket costs that has been resolved:
+// resolve, priority and count.
+func BenchmarkLinkEgress(b *testing.B) {
+	for _, n := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
+			report(b, packets(b, loaded(b, n, false), benchFrame(), b.N))
+		})
+	}
+}
+
+// BenchmarkLinkEgressHeaders is what a packet costs that is looked at by itself:
+// forwarded, or of a UDP socket that a flow rule claims.
+func BenchmarkLinkEgressHeaders(b *testing.B) {
+	for _, n := range []int{1, 100, 10_000} {
+		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
+			report(b, packets(b, loaded(b, n, true), benchFrame(), b.N))
+		})
+	}
+}
+
+// BenchmarkClassify is the same by the number of shapes that have to be tried
+// before the last one fits.
+func BenchmarkClassify(b *testing.B) {
+	for _, n := range []int{1, 4, 16, 64} {
+		b.Run(fmt.Sprintf("tuples=%d", n), func(b *testing.B) {
+			rules := noRules()
+			for i := range n - 1 {
+				rules.Tuples = append(rules.Tuples, plan.Tuple{Fields: plan.FieldAddress | plan.FieldPort, Bits: uint8(128 - i)})
+				rules.Flows[plan.FlowKey{Tuple: uint16(i), Family: 6, Port: 1}] = plan.FirstID
+			}
+			rules.Tuples = append(rules.Tuples, plan.Tuple{Fields: plan.FieldPort | plan.FieldProtocol})
+			rules.Flows[plan.FlowKey{Tuple: uint16(n - 1), Protocol: 6, Port: 443}] = plan.FirstID
+			p, err := begin(b, newRoom(b), 1, rules, Options{Controller: -1}).loadClassify()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer p.Close()
+			report(b, packets(b, p, benchFrame(), b.N))
+		})
+	}
+}
+
+// BenchmarkFlat runs 1 and 10,000 workloads in turn, so that what else the host
+// does meets both alike, and gives the ratio of their cost.
+func BenchmarkFlat(b *testing.B) {
+	const rounds, round = 41, 100_000
+	few, many := loaded(b, 1, false), loaded(b, 10_000, false)
+	var ratios []float64
+	for b.Loop() {
+		ratios = ratios[:0]
+		for range rounds {
+			one := packets(b, few, benchFrame(), round)
+			ratios = append(ratios, packets(b, many, benchFrame(), round)/one)
+		}
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[rounds/2], "ratio")
+	b.ReportMetric(ratios[rounds/4], "ratio-low")
+	b.ReportMetric(ratios[rounds*3/4], "ratio-high")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkReadBack is the kernel's part of an apply that changes nothing.
+func BenchmarkReadBack(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
+			room := newRoom(b)
+			rules, l := crowd(n, false)
+			load(b, begin(b, room, 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1}), benchLink, rules, l)
+			for b.Loop() {
+				g, err := room.Open(1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, err = g.Rules()
+				_, err2 := g.Promises(benchLink)
+				if g.Close(); err != nil || err2 != nil {
+					b.Fatal(err, err2)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPublish makes, fills and loads a generation.
+func BenchmarkPublish(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
+			room := newRoom(b)
+			rules, l := crowd(n, false)
+			for b.Loop() {
+				g := begin(b, room, 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1})
+				load(b, g, benchLink, rules, l)
+				if err := room.RemoveGeneration(1); err != nil {
+					b.Fatal(err)
+				}
+				g.Close()
+			}
+		})
+	}
+}
+
+// BenchmarkTraffic is what bpf_stats says of real packets of a UDP socket; the
+// kernel's two clock reads a run are in it.
+func BenchmarkTraffic(b *testing.B) {
+	testutil.Needs(b, "tcx")
+	for name, byHeaders := range map[string]bool{"socket": false, "headers": true} {
+		b.Run(name, func(b *testing.B) {
+			w := newWire(b)
+			rules := ports(4000)
+			if !byHeaders {
+				rules.Users[0] = plan.FirstID
+			}
+			g := w.publish(rules, bare)
+			var c net.Conn
+			var err error
+			w.here.Do(func() { c, err = net.Dial("udp4", w.to4(4000)) })
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			stats := w.stats()
+			for b.Loop() {
+				if _, err := c.Write([]byte("x")); err != nil {
+					b.Fatal(err)
+				}
+			}
+			report(b, stats(g.links[w.link.Index].program))
+		})
+	}
+}
+
+// BenchmarkProcess is what following tasks costs a process from fork to exit.
+func BenchmarkProcess(b *testing.B) {
+	room := newRoom(b)
+	testutil.Needs(b, "raw_tracepoint", "BTF")
+	o := bare
+	o.Births = true
+	g := begin(b, room, 1, noRules(), o)
+	w := &wire{t: b}
+	stats := w.stats()
+	for b.Loop() {
+		if err := exec.Command("/bin/true").Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, l := range g.births {
+		info, err := l.Info()
+		if err != nil {
+			b.Fatal(err)
+		}
+		p, err := ebpf.NewProgramFromID(info.Program)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer p.Close()
+		if about, err := p.Info(); err == nil && strings.HasPrefix(about.Name, "task_") {
+			b.ReportMetric(stats(p), "ns/"+about.Name)
+		}
+	}
+}
+
+// stats has the kernel measure programs from now on, until the benchmark ends
+// (the descriptor is closed, and the sysctl is as it was).
+func (w *wire) stats() (nanoseconds func(*ebpf.Program) float64) {
+	w.t.Helper()
+	on, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { on.Close() })
+	return func(p *ebpf.Program) float64 {
+		s, err := p.Stats()
+		if err != nil || s.RunCount == 0 {
+			w.t.Fatalf("no statistics of %s: %v", p, err)
+		}
+		return float64(s.Runtime.Nanoseconds()) / float64(s.RunCount)
+	}
+}

@@ -1,0 +1,141 @@
+package bpf
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// childEnv makes the test binary a child that sends what it is told to.
+const childEnv = "WEIR_TEST_CHILD"
+
+// childMain obeys a line at a time and answers each with "ok" or an error:
+//
+//	udp ADDRESS     send a datagram from a new socket
+//	open ADDRESS    keep a socket to ADDRESS
+//	send            send a datagram from it
+//	uid N           go on as another user
+//	spawn           make a child that obeys from then on, until "exit"
+func childMain(in io.Reader, out io.Writer) int {
+	var kept net.Conn
+	for {
+		words := strings.Fields(readLine(in))
+		if len(words) == 0 || words[0] == "exit" {
+			return 0
+		}
+		var err error
+		switch words[0] {
+		case "udp":
+			var c net.Conn
+			if c, err = net.Dial("udp", words[1]); err == nil {
+				_, err = c.Write([]byte("x"))
+				c.Close()
+			}
+		case "open":
+			kept, err = net.Dial("udp", words[1])
+		case "send":
+			_, err = kept.Write([]byte("x"))
+		case "uid":
+			n, _ := strconv.Atoi(words[1])
+			err = syscall.Setuid(n)
+		case "spawn":
+			cmd := exec.Command("/proc/self/exe")
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = in.(*os.File), os.Stdout, os.Stderr
+			if err = cmd.Start(); err == nil {
+				fmt.Fprintln(out, "ok", cmd.Process.Pid)
+				err = cmd.Wait()
+			}
+		default:
+			err = fmt.Errorf("unknown command %q", words[0])
+		}
+		if err != nil {
+			fmt.Fprintln(out, err)
+			continue
+		}
+		fmt.Fprintln(out, "ok")
+	}
+}
+
+// readLine takes no byte more than the line: the rest may be for another.
+func readLine(in io.Reader) string {
+	var line []byte
+	b := make([]byte, 1)
+	for {
+		if n, err := in.Read(b); n == 0 || err != nil || b[0] == '\n' {
+			return string(line)
+		}
+		line = append(line, b[0])
+	}
+}
+
+// A child is a process of the test binary that sends what it is told to.
+type child struct {
+	t   *testing.T
+	pid int
+	in  io.Writer
+	out io.Reader
+}
+
+type childOptions struct {
+	exe    string // "": the test binary
+	cgroup string // directory of the v2 hierarchy
+}
+
+// startChild starts a child in a namespace; it ends with the test.
+func startChild(t *testing.T, ns *testutil.Namespace, o childOptions) *child {
+	t.Helper()
+	if o.exe == "" {
+		o.exe = "/proc/self/exe"
+	}
+	cmd := exec.Command(o.exe)
+	cmd.Env = append(os.Environ(), childEnv+"=1")
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if o.cgroup != "" {
+		dir, err := os.Open(o.cgroup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Do(func() { err = cmd.Start() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("child: %v", err)
+		}
+	})
+	return &child{t, cmd.Process.Pid, in, out}
+}
+
+// do has the child do something and returns what it says beside "ok".
+func (c *child) do(format string, args ...any) string {
+	c.t.Helper()
+	fmt.Fprintf(c.in, format+"\n", args...)
+	answer := readLine(c.out)
+	rest, ok := strings.CutPrefix(answer, "ok")
+	if !ok {
+		c.t.Fatalf("child: %s: %s", fmt.Sprintf(format, args...), answer)
+	}
+	return strings.TrimSpace(rest)
+}

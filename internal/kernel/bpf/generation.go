@@ -1,0 +1,173 @@
+package bpf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// A Generation is one set of programs and tables, complete or being built. Its
+// life: Begin, Fill, LoadLink for each link, then AttachSockets and AttachLink
+// or Program for each link, and RemoveGeneration of the one before it. Close
+// releases the descriptors; what is pinned and attached stays.
+type Generation struct {
+	Number uint32
+	room   Room
+	memory memory
+	tables map[string]*ebpf.Map // the tables of the rules, by name
+	links  map[int]linkTables
+	births []link.Link
+}
+
+// Options says how large the tables are and what the births watch.
+type Options struct {
+	Cgroups    int // how many cgroups are expected; later births have room beside them
+	Hierarchy1 int // number of the policy's v1 hierarchy as in /proc/cgroups; 0: none
+	Controller int // index of its controller in the kernel's list, as [ControllerIndex] gives it; -1: none
+	Births     bool
+}
+
+// spare is the room for cgroups that are born later.
+const spare = 4096
+
+// ruleTables lists the tables of a generation that are no link's own.
+var ruleTables = [...]string{
+	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
+	linkEgressMapTuples, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames,
+}
+
+// Begin makes the tables of generation n and lets the births write into them:
+// a cgroup that is born while the rules are being looked up is claimed already.
+func (r Room) Begin(n uint32, rules plan.Rules, o Options) (*Generation, error) {
+	// Kernels before 5.11 count tables as locked memory. Where raising the limit
+	// is refused, making the table says so.
+	_ = rlimit.RemoveMemlock()
+	for _, dir := range []string{r.Dir, r.linksDir(), r.generationDir(n)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("create pin directory: %w", err)
+		}
+	}
+	g, err := r.newGeneration(n, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.eachTable(sizes(rules, o), makeTable); err != nil {
+		g.Close()
+		return nil, err
+	}
+	if !o.Births {
+		return g, nil
+	}
+	if err := g.watchBirths(rules.Births, o); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+// Open opens a generation that was published before; ErrAbsent if it was not.
+func (r Room) Open(n uint32) (*Generation, error) {
+	g, err := r.newGeneration(n, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.eachTable(nil, openTable); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (r Room) newGeneration(n uint32, create bool) (*Generation, error) {
+	m, err := r.openMemory(create)
+	if err != nil {
+		return nil, err
+	}
+	return &Generation{Number: n, room: r, memory: m, tables: map[string]*ebpf.Map{}, links: map[int]linkTables{}}, nil
+}
+
+// eachTable makes or opens the generation's tables.
+func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSpec) (*ebpf.Map, error)) error {
+	egress, err := loadLinkEgress()
+	if err != nil {
+		return err
+	}
+	births, err := loadBirths()
+	if err != nil {
+		return err
+	}
+	for _, name := range ruleTables {
+		spec := egress.Maps[name]
+		if spec == nil {
+			spec = births.Maps[name]
+		}
+		if n, ok := size[name]; ok {
+			spec.MaxEntries = uint32(max(n, 1))
+		}
+		m, err := get(filepath.Join(g.room.generationDir(g.Number), name), spec)
+		if err != nil {
+			return err
+		}
+		g.tables[name] = m
+	}
+	return nil
+}
+
+func sizes(rules plan.Rules, o Options) map[string]int {
+	cgroups := 2*o.Cgroups + spare
+	size := map[string]int{
+		linkEgressMapCgroups:   cgroups,
+		linkEgressMapCgroups1:  1,
+		linkEgressMapUsers:     len(rules.Users),
+		linkEgressMapExes:      len(rules.Exes),
+		linkEgressMapFlows:     len(rules.Flows),
+		birthsMapBirthPaths:    len(rules.Births.Paths),
+		birthsMapBirthPrefixes: len(rules.Births.Prefixes),
+		birthsMapBirthNames:    len(rules.Births.Names),
+	}
+	if rules.Controller1 != "" {
+		size[linkEgressMapCgroups1] = cgroups
+	}
+	return size
+}
+
+// shared makes a program use the tables that exist, and fits its own
+// declarations to their size.
+func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
+	all := map[string]*ebpf.Map{
+		linkEgressMapIdentities: g.memory.identities,
+		linkEgressMapVerdicts:   g.memory.verdicts,
+		socketCreateMapTasks:    g.memory.tasks,
+	}
+	for name, m := range g.tables {
+		all[name] = m
+	}
+	used := map[string]*ebpf.Map{}
+	for name, s := range spec.Maps {
+		if m, ok := all[name]; ok {
+			s.MaxEntries = m.MaxEntries()
+			used[name] = m
+		}
+	}
+	return &ebpf.CollectionOptions{MapReplacements: used}
+}
+
+// Close releases the descriptors. What is pinned or attached stays.
+func (g *Generation) Close() {
+	g.memory.Close()
+	for _, m := range g.tables {
+		m.Close()
+	}
+	for _, t := range g.links {
+		t.Close()
+	}
+	for _, l := range g.births {
+		l.Close()
+	}
+}

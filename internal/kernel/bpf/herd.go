@@ -1,0 +1,41 @@
+package bpf
+
+import (
+	"fmt"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// Herd gives the packets of all contracts but one the same priority until
+// restore is called, so that what waits there is let out: nothing more urgent
+// comes in meanwhile but that one contract's.
+// A process that is killed in between leaves a link that status calls broken and
+// apply mends.
+func (g *Generation) Herd(index int, priority uint32, but plan.ContractID) (restore func() error, err error) {
+	t, err := g.openLink(index)
+	if err != nil {
+		return nil, err
+	}
+	before, err := read[uint32, linkEgressContract](t.contracts)
+	if err != nil {
+		return nil, err
+	}
+	herded := make(map[uint32]linkEgressContract, len(before))
+	for id, c := range before {
+		if id == uint32(but) || c.Serial == 0 && id >= uint32(plan.FirstID) {
+			continue
+		}
+		c.Priority = priority
+		herded[id] = c
+	}
+	restore = func() error {
+		for id := range herded {
+			herded[id] = before[id]
+		}
+		return fill(t.contracts, herded)
+	}
+	if err := fill(t.contracts, herded); err != nil {
+		return nil, fmt.Errorf("herd packets of link %d: %w (%w)", index, err, restore())
+	}
+	return restore, nil
+}

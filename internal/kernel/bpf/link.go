@@ -1,0 +1,177 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// linkTables is what a generation has for one link.
+type linkTables struct {
+	program             *ebpf.Program
+	contracts, counters *ebpf.Map
+}
+
+// Close releases the descriptors.
+func (t linkTables) Close() {
+	t.program.Close()
+	t.contracts.Close()
+	t.counters.Close()
+}
+
+// programPin is the name under which a link's program is pinned.
+const programPin = "program"
+
+func (g *Generation) linkDir(index int) string {
+	return filepath.Join(g.room.generationDir(g.Number), strconv.Itoa(index))
+}
+
+// LoadLink loads link_egress for one link with its promises and pins it. Numbers
+// of contracts run up to highest. The counters of an older generation go on,
+// but for those of fresh contracts, which begin at zero.
+func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, highest plan.ContractID, fresh []plan.ContractID) error {
+	if err := os.MkdirAll(g.linkDir(index), 0o700); err != nil {
+		return fmt.Errorf("create pin directory: %w", err)
+	}
+	spec, err := loadLinkEgress()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		spec.Variables[linkEgressVarGeneration].Set(g.Number),
+		spec.Variables[linkEgressVarTupleCount].Set(uint32(len(rules.Tuples))),
+		spec.Variables[linkEgressVarDscpMatters].Set(dscpMatters(rules.Tuples)),
+		spec.Variables[linkEgressVarL2Length].Set(uint32(l.L2)),
+		spec.Variables[linkEgressVarBucketMask].Set(l.BucketMask),
+	)
+	if err != nil {
+		return fmt.Errorf("set link_egress: %w", err)
+	}
+	capacity := capacityFor(highest)
+	o := g.shared(spec)
+	spec.Maps[linkEgressMapContracts].MaxEntries = capacity
+	spec.Maps[linkEgressMapCounters].MaxEntries = capacity
+	older := g.olderCounters(index, spec.Maps[linkEgressMapCounters])
+	if older != nil {
+		defer older.Close()
+		if older.MaxEntries() == capacity {
+			o.MapReplacements[linkEgressMapCounters] = older
+		}
+	}
+	t, err := loadEgress(spec, o)
+	if err != nil {
+		return err
+	}
+	g.links[index] = t
+	if err := fillPromises(t.contracts, l.Contracts); err != nil {
+		return err
+	}
+	if err := carryOn(older, t.counters, fresh); err != nil {
+		return err
+	}
+	return errors.Join(
+		pin(t.program, filepath.Join(g.linkDir(index), programPin)),
+		pin(t.contracts, filepath.Join(g.linkDir(index), linkEgressMapContracts)),
+		pin(t.counters, filepath.Join(g.linkDir(index), linkEgressMapCounters)),
+	)
+}
+
+// loadEgress loads link_egress with all that the kernel knows. The helper that
+// leads to an MPTCP connection is there since 5.19, but a kernel that was built
+// without MPTCP refuses a program that calls it, whatever a probe says.
+func loadEgress(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) (linkTables, error) {
+	var t struct {
+		Program   *ebpf.Program `ebpf:"link_egress"`
+		Contracts *ebpf.Map     `ebpf:"contracts"`
+		Counters  *ebpf.Map     `ebpf:"counters"`
+	}
+	load := func(mptcp bool) error {
+		if err := spec.Variables[linkEgressVarKnowsMptcp].Set(mptcp); err != nil {
+			return fmt.Errorf("set link_egress: %w", err)
+		}
+		return spec.LoadAndAssign(&t, o)
+	}
+	if features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkcToMptcpSock) != nil || load(true) != nil {
+		if err := load(false); err != nil {
+			return linkTables{}, fmt.Errorf("load link_egress: %w", err)
+		}
+	}
+	return linkTables{t.Program, t.Contracts, t.Counters}, nil
+}
+
+// capacityFor leaves room for the contracts of weir set and weir run, which come
+// between two applies, and grows by doubling so that counters mostly go on.
+func capacityFor(highest plan.ContractID) uint32 {
+	const room = 512
+	capacity := uint32(1024)
+	for capacity < uint32(highest)+room && capacity < 1<<16 {
+		capacity *= 2
+	}
+	return capacity
+}
+
+// openLink opens what a generation has for one link.
+func (g *Generation) openLink(index int) (t linkTables, err error) {
+	if t, ok := g.links[index]; ok {
+		return t, nil
+	}
+	spec, err := loadLinkEgress()
+	if err != nil {
+		return t, err
+	}
+	if t.program, err = ebpf.LoadPinnedProgram(filepath.Join(g.linkDir(index), programPin), nil); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = ErrAbsent
+		}
+		return t, fmt.Errorf("open program of link %d: %w", index, err)
+	}
+	contracts, err1 := openTable(filepath.Join(g.linkDir(index), linkEgressMapContracts), spec.Maps[linkEgressMapContracts])
+	counters, err2 := openTable(filepath.Join(g.linkDir(index), linkEgressMapCounters), spec.Maps[linkEgressMapCounters])
+	t.contracts, t.counters = contracts, counters
+	if err := errors.Join(err1, err2); err != nil {
+		t.Close()
+		return linkTables{}, err
+	}
+	g.links[index] = t
+	return t, nil
+}
+
+// Program is the descriptor of link_egress for a link, for where tcx is missing
+// and it is attached as a filter. It lives as long as the generation is open.
+func (g *Generation) Program(index int) int { return g.links[index].program.FD() }
+
+// ProgramID is the kernel's id of the generation's link_egress for a link.
+func (g *Generation) ProgramID(index int) (uint32, error) {
+	t, err := g.openLink(index)
+	if err != nil {
+		return 0, err
+	}
+	info, err := t.program.Info()
+	if err != nil {
+		return 0, fmt.Errorf("read program of link %d: %w", index, err)
+	}
+	id, _ := info.ID()
+	return uint32(id), nil
+}
+
+// AttachLink puts link_egress on a link by tcx, last among the programs there,
+// in place of an older one in one step. It acts in the calling thread's network
+// namespace.
+func (g *Generation) AttachLink(index int) error {
+	p := g.links[index].program
+	return replace(g.room.linkPin(index), p, func() (link.Link, error) {
+		return link.AttachTCX(link.TCXOptions{
+			Interface: index, Program: p, Attach: ebpf.AttachTCXEgress, Anchor: link.Tail(),
+		})
+	})
+}

@@ -1,0 +1,91 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+)
+
+// memory is what outlives generations: what is known of sockets and processes.
+type memory struct {
+	identities, verdicts, tasks *ebpf.Map
+}
+
+// ErrAbsent says that nothing of Weir's is pinned.
+var ErrAbsent = errors.New("nothing is pinned")
+
+// ErrOtherVersion says that what is pinned was made by a Weir whose tables have
+// another shape. Only removing it helps: [Room.Remove] does not look inside.
+var ErrOtherVersion = errors.New("pinned by another version of weir")
+
+// openMemory opens the pinned memory; with create it makes what is missing.
+func (r Room) openMemory(create bool) (m memory, err error) {
+	egress, err := loadLinkEgress()
+	if err != nil {
+		return m, err
+	}
+	sockets, err := loadSocketCreate()
+	if err != nil {
+		return m, err
+	}
+	open := func(spec *ebpf.MapSpec) *ebpf.Map {
+		if err != nil {
+			return nil
+		}
+		var t *ebpf.Map
+		path := filepath.Join(r.Dir, spec.Name)
+		t, err = openTable(path, spec)
+		if errors.Is(err, ErrAbsent) && create {
+			t, err = makeTable(path, spec)
+		}
+		return t
+	}
+	m.identities = open(egress.Maps[linkEgressMapIdentities])
+	m.verdicts = open(egress.Maps[linkEgressMapVerdicts])
+	m.tasks = open(sockets.Maps[socketCreateMapTasks])
+	if err != nil {
+		m.Close()
+		return memory{}, err
+	}
+	return m, nil
+}
+
+// Close releases the descriptors.
+func (m memory) Close() {
+	m.identities.Close()
+	m.verdicts.Close()
+	m.tasks.Close()
+}
+
+// openTable opens a pinned table of any size that has the shape of spec.
+func openTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("open %s: %w", path, ErrAbsent)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	shape := spec.Copy()
+	shape.MaxEntries = m.MaxEntries()
+	if err := shape.Compatible(m); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("open %s: %w: %w", path, ErrOtherVersion, err)
+	}
+	return m, nil
+}
+
+func makeTable(path string, spec *ebpf.MapSpec) (*ebpf.Map, error) {
+	m, err := ebpf.NewMap(spec)
+	if err != nil {
+		return nil, fmt.Errorf("create table %s of %d entries: %w", spec.Name, spec.MaxEntries, err)
+	}
+	if err := m.Pin(path); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("pin %s: %w", path, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,77 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Room is where one scope's programs and tables are pinned.
+//
+//	identities verdicts tasks    what is remembered of sockets and processes
+//	socket_create                the attachment to the scope's cgroup
+//	links/IFINDEX                the attachment to each link (tcx)
+//	g7/                          generation 7: its tables, its births
+//	g7/IFINDEX/                  its program and tables of one link
+type Room struct {
+	Dir    string // below a bpffs
+	Cgroup string // v2 directory whose processes' sockets are Weir's concern
+}
+
+func (r Room) generationDir(n uint32) string { return filepath.Join(r.Dir, fmt.Sprintf("g%d", n)) }
+
+func (r Room) linksDir() string { return filepath.Join(r.Dir, "links") }
+
+func (r Room) linkPin(index int) string { return filepath.Join(r.linksDir(), strconv.Itoa(index)) }
+
+func (r Room) socketPin() string { return filepath.Join(r.Dir, "socket_create") }
+
+// Generations lists the generations that are pinned, complete or not, oldest
+// first.
+func (r Room) Generations() ([]uint32, error) {
+	entries, err := os.ReadDir(r.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list generations: %w", err)
+	}
+	var all []uint32
+	for _, e := range entries {
+		if n, ok := strings.CutPrefix(e.Name(), "g"); ok {
+			if n, err := strconv.ParseUint(n, 10, 32); err == nil {
+				all = append(all, uint32(n))
+			}
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// RemoveGeneration removes a generation. Programs that are still attached go on:
+// an attachment holds its program, a program its tables.
+func (r Room) RemoveGeneration(n uint32) error {
+	if err := os.RemoveAll(r.generationDir(n)); err != nil {
+		return fmt.Errorf("remove generation %d: %w", n, err)
+	}
+	return nil
+}
+
+// Remove takes everything of the scope out of the kernel: attachments first, so
+// that no packet meets a program whose tables are gone. Removing what is absent
+// succeeds, and another version's pins are removed like one's own.
+func (r Room) Remove() error {
+	indexes, err := r.Links()
+	for _, index := range indexes {
+		err = errors.Join(err, r.DetachLink(index))
+	}
+	if err := errors.Join(err, removePinned(r.socketPin()), os.RemoveAll(r.Dir)); err != nil {
+		return fmt.Errorf("remove pins: %w", err)
+	}
+	return nil
+}

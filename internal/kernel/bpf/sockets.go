@@ -1,0 +1,102 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// Sockets is what the kernel remembers of single sockets and processes. It is
+// reached through a descriptor of the socket, one's own or a duplicate.
+type Sockets struct{ memory }
+
+// Sockets opens the memory of a scope that was published before.
+func (r Room) Sockets() (*Sockets, error) {
+	m, err := r.openMemory(false)
+	if err != nil {
+		return nil, err
+	}
+	return &Sockets{m}, nil
+}
+
+// An Identity is who made a socket, as far as rules ask for it.
+type Identity struct {
+	Tag     uint32 // plan.Contract.Tag of an explicit contract; 0: none
+	Exe     plan.ExeID
+	Cgroup1 uint64 // kernfs id; 0: unknown
+}
+
+// Identity returns what is remembered of a socket; the zero Identity is nothing.
+func (s *Sockets) Identity(fd int) (Identity, error) {
+	var v linkEgressIdentity
+	err := s.identities.Lookup(uint32(fd), &v)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return Identity{}, nil
+	}
+	if err != nil {
+		return Identity{}, fmt.Errorf("read identity of socket: %w", err)
+	}
+	return Identity{Tag: v.Tag, Exe: plan.ExeID{Inode: v.Inode, Device: v.Device}, Cgroup1: v.Cgroup1}, nil
+}
+
+// Identify writes who made a socket and lets its next packet ask anew. It
+// reports whether anything changed.
+func (s *Sockets) Identify(fd int, i Identity) (changed bool, err error) {
+	have, err := s.Identity(fd)
+	if err != nil {
+		return false, err
+	}
+	if have == i {
+		return false, nil
+	}
+	v := linkEgressIdentity{Tag: i.Tag, Device: i.Exe.Device, Inode: i.Exe.Inode, Cgroup1: i.Cgroup1}
+	if err := s.identities.Put(uint32(fd), v); err != nil {
+		return false, fmt.Errorf("write identity of socket: %w", err)
+	}
+	return true, s.Forget(fd)
+}
+
+// Forget lets the socket's next packet find its contract anew.
+func (s *Sockets) Forget(fd int) error {
+	if err := s.verdicts.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("forget verdict of socket: %w", err)
+	}
+	return nil
+}
+
+// Verdict returns under which contract the socket's last packet went. It is not
+// known before the first packet, and not for sockets whose packets are looked
+// at one by one.
+func (s *Sockets) Verdict(fd int) (id plan.ContractID, generation uint32, known bool) {
+	var v linkEgressVerdict
+	if err := s.verdicts.Lookup(uint32(fd), &v); err != nil {
+		return 0, 0, false
+	}
+	const perPacket = 3 // VERDICT_PACKET
+	return plan.ContractID(v.Answer.Contract), v.Answer.Generation, v.Answer.Scope != perPacket
+}
+
+// Tasks returns the tags of processes.
+func (s *Sockets) Tasks() (map[uint32]uint32, error) { return read[uint32, uint32](s.tasks) }
+
+// TagTask gives a process, and every child that it makes from now on, a tag.
+func (s *Sockets) TagTask(pid, tag uint32) error {
+	if err := s.tasks.Put(pid, tag); err != nil {
+		return fmt.Errorf("tag process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// UntagTask takes a process' tag away. A process without one is fine.
+func (s *Sockets) UntagTask(pid uint32) error {
+	if err := s.tasks.Delete(pid); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("untag process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Close releases the descriptors.
+func (s *Sockets) Close() { s.memory.Close() }
