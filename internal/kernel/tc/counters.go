@@ -1,0 +1,134 @@
+package tc
+
+import (
+	"fmt"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// AllClasses is the class of counters that stand for the whole link: fq does
+// not count its bands apart.
+const AllClasses = -1
+
+// ClassCounters is what one of Weir's classes has sent and not sent since its
+// qdisc was made. Packets are what the qdisc saw: a GSO packet counts once for
+// every segment in it, except in Backlog's bytes and in Drops.
+type ClassCounters struct {
+	Class      int    // plan class, 0 the least urgent, or AllClasses
+	Packets    uint64 // sent
+	Bytes      uint64 // sent, with link headers
+	Drops      uint64 // packets, by the leaf; the kernel's counter has 32 bits
+	Backlog    uint64 // bytes that wait
+	QueueLen   uint64 // packets that wait
+	Overlimits uint64 // times that the class had to wait for its rate (htb) or could not take a packet (leaf)
+	Requeues   uint64
+	Buckets    [plan.MaxBuckets]Bucket // its leaves; without buckets the first alone
+}
+
+// A Bucket is what one leaf of a class has sent and not sent.
+type Bucket struct {
+	Bytes   uint64 // sent, with link headers
+	Backlog uint64 // bytes that wait
+}
+
+// Counters reads the counters of Weir's classes in order; the error wraps
+// [ErrForeign] where the root is not ours, and [ErrDrift] where a class or its
+// leaf is missing.
+func Counters(link int) ([]ClassCounters, error) {
+	c, err := dial()
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	all, err := readEntries(c, link)
+	if err != nil {
+		return nil, err
+	}
+	if root := all.root(); root.handle != rootHandle {
+		return nil, refuse(link, ErrForeign, "%s has no classes of Weir's", root)
+	}
+	q, err := all.recognise()
+	if err != nil {
+		return nil, err
+	}
+	out, err := all.counters(q)
+	if err != nil {
+		return nil, refuse(link, ErrDrift, "count classes: %v", err)
+	}
+	return out, nil
+}
+
+func (all entries) counters(q plan.Queue) ([]ClassCounters, error) {
+	switch q.Scheduler {
+	case policy.FQ:
+		return []ClassCounters{ClassCounters{Class: AllClasses}.plus(all.root().stats)}, nil
+	case policy.MQPrio:
+		return all.queueCounters()
+	}
+	out := make([]ClassCounters, q.Classes)
+	for c := range out {
+		out[c].Class = c
+		for b := range q.Leaves() {
+			s, err := all.leafStats(q, c, b)
+			if err != nil {
+				return nil, err
+			}
+			out[c] = out[c].plus(s)
+			out[c].Buckets[b] = Bucket{s.bytes, uint64(s.backlog)}
+		}
+	}
+	return out, nil
+}
+
+// leafStats is what one leaf has sent and not sent.
+func (all entries) leafStats(q plan.Queue, c, bucket int) (stats, error) {
+	leaf, ok := all.find(false, leafHandle(q, c, bucket))
+	if !ok {
+		return stats{}, fmt.Errorf("leaf %s is missing", handleString(leafHandle(q, c, bucket)))
+	}
+	if q.Scheduler != policy.HTB {
+		return leaf.stats, nil
+	}
+	// HTB's class knows when it had to wait; its drops lack what fq_codel
+	// drops at dequeue, so those stay the leaf's.
+	class, ok := all.find(true, htbClassID(q, c, bucket))
+	if !ok {
+		return stats{}, fmt.Errorf("class %s is missing", handleString(htbClassID(q, c, bucket)))
+	}
+	s := leaf.stats
+	s.packets, s.bytes, s.overlimits = class.stats.packets, class.stats.bytes, class.stats.overlimits
+	return s, nil
+}
+
+// queueCounters sums the qdiscs of the TX queues of each traffic class.. (The
+// class dump has sums too, under ids that only mqprio gives out.)
+func (all entries) queueCounters() ([]ClassCounters, error) {
+	o, err := decodeMQPrio(all.root().options)
+	if err != nil {
+		return nil, err
+	}
+	mq := o.(mqprio)
+	out := make([]ClassCounters, mq.classes)
+	for c := range out {
+		out[c].Class = c
+		first := rootHandle + 1 + uint32(mq.queues[c].offset)
+		for _, e := range all {
+			if e.isQdisc() && e.parent >= first && e.parent < first+uint32(mq.queues[c].count) {
+				out[c] = out[c].plus(e.stats)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c ClassCounters) plus(s stats) ClassCounters {
+	c.Packets += s.packets
+	c.Bytes += s.bytes
+	c.Drops += uint64(s.drops)
+	c.Backlog += uint64(s.backlog)
+	c.QueueLen += uint64(s.qlen)
+	c.Overlimits += uint64(s.overlimits)
+	c.Requeues += uint64(s.requeues)
+	return c
+}

@@ -1,0 +1,183 @@
+package tc
+
+import (
+	"errors"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// An EgressProgram is the BPF program at the egress of a link, for kernels that
+// have no tcx.
+type EgressProgram struct {
+	ID       uint32 // of the BPF program; 0: none of ours is attached
+	Name     string
+	Priority uint16 // of the filter; below ours run first
+}
+
+// egressFilter is the handle of our filter, by which it is known.
+const egressFilter = 0x7e1f
+
+// ethPAll in network byte order, as tcm_info has it.
+var ethPAll = uint32(native.Uint16([]byte{0, unix.ETH_P_ALL}))
+
+// HasClsact reports whether the link has a clsact qdisc, whoever made it: for
+// callers that take away on detach only what they brought.
+func HasClsact(link int) (bool, error) {
+	c, err := dial()
+	if err != nil {
+		return false, err
+	}
+	defer c.close()
+	_, ok, err := c.clsact(link)
+	return ok, err
+}
+
+// AttachEgress runs a BPF program (direct action) on every packet that leaves
+// the link: as the first filter, where that place is free. A filter that says
+// "ok" ends the run, so any later place could be passed by; the program
+// returns TC_ACT_UNSPEC to let the others have their turn. A program of ours
+// that is attached already is replaced in one step. clsact is made if absent.
+func AttachEgress(link int, progFD int, name string) error {
+	c, err := dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	const doing = "attach egress program"
+	_, ok, err := c.clsact(link)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		err := c.send(message{typ: unix.RTM_NEWQDISC, flags: unix.NLM_F_CREATE | unix.NLM_F_EXCL, kind: "clsact",
+			tcm: nl.TcMsg{Ifindex: int32(link), Handle: clsactHandle, Parent: clsactParent}})
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return kernelError(link, doing, "clsact qdisc", err)
+		}
+	}
+	filters, err := c.filters(link, egressParent)
+	if err != nil {
+		return err
+	}
+	o := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
+	o.AddRtAttr(nl.TCA_BPF_FD, nl.Uint32Attr(uint32(progFD)))
+	o.AddRtAttr(nl.TCA_BPF_NAME, nl.ZeroTerminated(name))
+	o.AddRtAttr(nl.TCA_BPF_FLAGS, nl.Uint32Attr(nl.TCA_BPF_FLAG_ACT_DIRECT))
+	m := message{typ: unix.RTM_NEWTFILTER, flags: unix.NLM_F_CREATE, kind: "bpf", options: o,
+		tcm: nl.TcMsg{Ifindex: int32(link), Handle: egressFilter, Parent: egressParent, Info: filters.egressPlace()}}
+	if err := c.send(m); err != nil {
+		return kernelError(link, doing, "bpf classifier", err)
+	}
+	return nil
+}
+
+// egressPlace is priority and protocol of our filter: those that it has, or the
+// first priority that no filter of another kind or protocol holds.
+func (filters entries) egressPlace() uint32 {
+	if f, ok := filters.ours(); ok {
+		return f.info
+	}
+	for priority := uint32(1); ; priority++ {
+		free := true
+		for _, f := range filters {
+			taken := f.info>>16 == priority && (f.kind != "bpf" || f.info&0xffff != ethPAll)
+			free = free && !taken
+		}
+		if free {
+			return priority<<16 | ethPAll
+		}
+	}
+}
+
+func (filters entries) ours() (entry, bool) {
+	for _, f := range filters {
+		if f.kind == "bpf" && f.handle == egressFilter {
+			return f, true
+		}
+	}
+	return entry{}, false
+}
+
+// ReadEgress says which program of ours is attached.
+func ReadEgress(link int) (EgressProgram, error) {
+	c, err := dial()
+	if err != nil {
+		return EgressProgram{}, err
+	}
+	defer c.close()
+	var p EgressProgram
+	if _, ok, err := c.clsact(link); !ok || err != nil {
+		return p, err
+	}
+	filters, err := c.filters(link, egressParent)
+	if err != nil {
+		return p, err
+	}
+	f, ok := filters.ours()
+	if !ok {
+		return p, nil
+	}
+	p.Priority = uint16(f.info >> 16)
+	err = eachAttr(f.options, func(typ uint16, v []byte) {
+		switch {
+		case typ == nl.TCA_BPF_ID && len(v) >= 4:
+			p.ID = native.Uint32(v)
+		case typ == nl.TCA_BPF_NAME && len(v) > 0:
+			p.Name = string(v[:len(v)-1])
+		}
+	})
+	return p, err
+}
+
+// DetachEgress removes our program, and clsact with it unless keepClsact is set
+// or anything else is attached there.
+func DetachEgress(link int, keepClsact bool) error {
+	c, err := dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	qdisc, ok, err := c.clsact(link)
+	if !ok || err != nil {
+		return err
+	}
+	filters, err := c.filters(link, egressParent)
+	if err != nil {
+		return err
+	}
+	if f, ok := filters.ours(); ok {
+		err := c.send(message{typ: unix.RTM_DELTFILTER, kind: "bpf",
+			tcm: nl.TcMsg{Ifindex: int32(link), Handle: f.handle, Parent: egressParent, Info: f.info}})
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return kernelError(link, "detach egress program", "", err)
+		}
+	}
+	if keepClsact || qdisc.kind != "clsact" || qdisc.block {
+		return nil
+	}
+	for _, parent := range []uint32{egressParent, ingressParent} {
+		if left, err := c.filters(link, parent); err != nil || len(left) > 0 {
+			return err
+		}
+	}
+	err = c.send(message{typ: unix.RTM_DELQDISC, tcm: nl.TcMsg{Ifindex: int32(link), Handle: clsactHandle, Parent: clsactParent}})
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return kernelError(link, "delete clsact qdisc", "", err)
+	}
+	return nil
+}
+
+// clsact finds the clsact qdisc of the link.
+func (c *conn) clsact(link int) (entry, bool, error) {
+	all, err := c.dump(link, unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0)
+	if err != nil {
+		return entry{}, false, kernelError(link, "read qdiscs", "", err)
+	}
+	for _, e := range all {
+		if e.isClsact() {
+			return e, e.kind == "clsact", nil
+		}
+	}
+	return entry{}, false, nil
+}

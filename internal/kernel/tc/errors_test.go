@@ -1,0 +1,93 @@
+package tc
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+	"golang.org/x/sys/unix"
+)
+
+func TestErrorNoLink(t *testing.T) {
+	testutil.Netns(t)
+	ops, err := steps(99, nil, nil, mustBuild(t, queueCases()[0].queue))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ops[0].Run(); !errors.Is(err, ErrNoLink) || err.Error() != "link #99: no such link" {
+		t.Errorf("add to a link that is not there: %v", err)
+	}
+}
+
+func TestReadNoLink(t *testing.T) {
+	testutil.Netns(t)
+	if s, err := Read(99); !errors.Is(err, ErrNoLink) {
+		t.Errorf("read a link that is not there: %+v, %v", s, err)
+	}
+	if err := Remove(99); !errors.Is(err, ErrNoLink) {
+		t.Errorf("remove from a link that is not there: %v", err)
+	}
+}
+
+// TestErrorUnsupported uses a kind that no kernel has.
+func TestErrorUnsupported(t *testing.T) {
+	link := newLink(t, 1)
+	n := mustBuild(t, queueCases()[0].queue)[0]
+	n.kind = "weirless"
+	err := addOp(link.Index, n, false).Run()
+	if want := "link " + link.Name + ": kernel has no weirless qdisc"; !errors.Is(err, ErrUnsupported) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if !errors.Is(err, unix.ENOENT) {
+		t.Errorf("%v lost the kernel's errno", err)
+	}
+}
+
+func TestErrorTooFewQueues(t *testing.T) {
+	link := newLink(t, 1)
+	q := plan.Queue{Scheduler: policy.MQPrio, Classes: 4, Map: plan.SpreadOver(4)}
+	err := Apply(link.Index, q, Options{TXQueues: 1})
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "a TX queue for each of 4 classes, and there are 1") {
+		t.Errorf("mqprio on one queue: %v", err)
+	}
+}
+
+// TestErrorOffload: a veth has no traffic classes in hardware.
+func TestErrorOffload(t *testing.T) {
+	testutil.Needs(t, "mqprio qdisc")
+	link := newLink(t, 4)
+	q := plan.Queue{Scheduler: policy.MQPrio, Classes: 4, Map: plan.SpreadOver(4), Offload: true}
+	err := Apply(link.Index, q, Options{TXQueues: 4})
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "mqprio") {
+		t.Errorf("offload on a veth: %v", err)
+	}
+	if s, _ := Read(link.Index); !s.Root.Default {
+		t.Errorf("left behind: %+v", s)
+	}
+}
+
+func TestErrorPermission(t *testing.T) {
+	link := newLink(t, 1)
+	ops, err := Steps(link.Index, queueCases()[0].queue, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread lost its capabilities
+		link.NS.Do(func() {
+			err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &make([]unix.CapUserData, 2)[0])
+			if err == nil {
+				err = ops[0].Run()
+			}
+			done <- err
+		})
+	}()
+	if err := <-done; !errors.Is(err, ErrPermission) || !strings.HasSuffix(err.Error(), "needs CAP_NET_ADMIN") {
+		t.Errorf("without capabilities: %v", err)
+	}
+}

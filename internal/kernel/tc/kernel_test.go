@@ -1,0 +1,164 @@
+package tc
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+func TestMain(m *testing.M) { testutil.Leaks(m) }
+
+// newLink gives the test a veth end in a namespace of its own, which it enters.
+func newLink(t testing.TB, queues int) testutil.End {
+	t.Helper()
+	ns := testutil.Netns(t)
+	link, _ := testutil.Veth(t, ns, ns, testutil.VethOptions{Queues: queues, NoIP: true})
+	return link
+}
+
+// tc runs the witness in the test's namespace.
+func tc(t testing.TB, args string) string {
+	t.Helper()
+	testutil.Needs(t, "tc")
+	return testutil.Output(t, "tc", strings.Fields(args)...)
+}
+
+// shape is what tc tells of the egress of a link, without the counters.
+func shape(t testing.TB, link testutil.End) string {
+	t.Helper()
+	counts := regexp.MustCompile(` refcnt \d+| direct_packets_stat \d+`)
+	out := tc(t, "-d qdisc show dev "+link.Name) + tc(t, "-d class show dev "+link.Name)
+	flows := regexp.MustCompile(`(?m)^class (cake|fq_codel|sfq) .*\n`) // of the moment, not of the queue
+	out = flows.ReplaceAllString(out, "")
+	return counts.ReplaceAllString(out, "")
+}
+
+func apply(t testing.TB, link testutil.End, q plan.Queue) {
+	t.Helper()
+	if err := Apply(link.Index, q, Options{TXQueues: 4}); err != nil {
+		t.Fatalf("apply %+v: %v", q, err)
+	}
+}
+
+// holds fails the test unless the link reads back as q, without drift.
+func holds(t testing.TB, link testutil.End, q plan.Queue) {
+	t.Helper()
+	s, err := Read(link.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Err(); err != nil {
+		t.Errorf("read %+v: %v", q, err)
+	}
+	if s.Queue != q.Normal() {
+		t.Errorf("read %+v\nwant %+v", s.Queue, q.Normal())
+	}
+}
+
+// A queueCase is a queue with the features that it takes.
+type queueCase struct {
+	name  string
+	queue plan.Queue
+	needs []string
+}
+
+// queueCases has every scheduler, shaped and not, with every kind of leaf.
+func queueCases() []queueCase {
+	spread := plan.SpreadOver
+	reversed := spread(4)
+	for p := range reversed {
+		reversed[p] = 3 - reversed[p]
+	}
+	three := spread(3)
+	htb := func(rate policy.Rate, n int, leaf plan.Leaf) plan.Queue {
+		return plan.Queue{Scheduler: policy.HTB, Rate: rate, Classes: n, Leaf: leaf, Map: spread(n)}
+	}
+	bands := func(s policy.Scheduler, rate policy.Rate, n int, leaf plan.Leaf) plan.Queue {
+		return plan.Queue{Scheduler: s, Rate: rate, Classes: n, Leaf: leaf, Map: spread(n)}
+	}
+	const M, G = 1_000_000, 1_000_000_000
+	buckets := func(q plan.Queue, n int) plan.Queue {
+		q.Buckets = n
+		return q
+	}
+	mixed := htb(100*M, 4, plan.LeafBFIFO)
+	mixed.Map = reversed
+	mixedPrio := bands(policy.Prio, 0, 4, plan.LeafBFIFO)
+	mixedPrio.Map = reversed
+	mixedBuckets := buckets(mixed, 8)
+	return []queueCase{
+		{"htb one class", htb(M, 1, plan.LeafBFIFO), nil},
+		{"htb slow", htb(64_000, 8, plan.LeafBFIFO), nil},
+		{"htb 100M", htb(100*M, 4, plan.LeafBFIFO), nil},
+		{"htb reversed", mixed, nil},
+		{"htb odd rate", htb(123_456_789, 3, plan.LeafBFIFO), nil},
+		{"htb 40G", htb(40*G, 8, plan.LeafBFIFO), nil},
+		{"htb 400G", htb(400*G, 2, plan.LeafBFIFO), nil},
+		{"htb buckets", buckets(htb(100*M, 4, plan.LeafBFIFO), 8), nil},
+		{"htb two buckets", buckets(htb(M, 8, plan.LeafBFIFO), 2), nil},
+		{"htb buckets reversed", mixedBuckets, nil},
+		{"htb fq_codel", htb(G, 4, plan.LeafFQCodel), []string{"fq_codel qdisc"}},
+		{"htb fq_codel slow", htb(M, 4, plan.LeafFQCodel), []string{"fq_codel qdisc"}},
+		{"prio", bands(policy.Prio, 0, 4, plan.LeafBFIFO), []string{"prio qdisc"}},
+		{"prio reversed", mixedPrio, []string{"prio qdisc"}},
+		{"prio 16", bands(policy.Prio, 0, 16, plan.LeafBFIFO), []string{"prio qdisc"}},
+		{"prio 2 shaped", bands(policy.Prio, 100*M, 2, plan.LeafBFIFO), []string{"prio qdisc"}},
+		{"prio shaped fq_codel", bands(policy.Prio, 100*M, 4, plan.LeafFQCodel), []string{"prio qdisc", "fq_codel qdisc"}},
+		{"ets", bands(policy.ETS, 0, 4, plan.LeafBFIFO), []string{"ets qdisc"}},
+		{"ets one band", bands(policy.ETS, 0, 1, plan.LeafBFIFO), []string{"ets qdisc"}},
+		{"ets shaped", bands(policy.ETS, 100*M, 16, plan.LeafBFIFO), []string{"ets qdisc"}},
+		{"mqprio 4", bands(policy.MQPrio, 0, 4, plan.LeafDefault), []string{"mqprio qdisc"}},
+		{"mqprio 3", bands(policy.MQPrio, 0, 3, plan.LeafDefault), []string{"mqprio qdisc"}},
+		{"fq", plan.Queue{Scheduler: policy.FQ, Classes: 1}, []string{"fq qdisc"}},
+		{"fq banded", plan.Queue{Scheduler: policy.FQ, Classes: 3, Map: three}, []string{"fq qdisc", "fq bands"}},
+	}
+}
+
+// probed is what Probe found, once.
+var probed = sync.OnceValue(func() map[string]bool {
+	has, _ := Probe()
+	return has
+})
+
+// needs skips a case whose features are not here. Bands of fq are a feature of
+// this package's own probe.
+func needs(t testing.TB, features []string) {
+	t.Helper()
+	for _, f := range features {
+		if f != "fq bands" {
+			testutil.Needs(t, f)
+			continue
+		}
+		if !probed()[FQBands] {
+			t.Skipf("needs %s", f)
+		}
+	}
+}
+
+// present are the cases that this kernel can hold.
+func present(t testing.TB) []queueCase {
+	has := probed()
+	var out []queueCase
+next:
+	for _, c := range queueCases() {
+		for _, f := range c.needs {
+			kind := strings.TrimSuffix(f, " qdisc")
+			if f == "fq bands" {
+				kind = FQBands
+			}
+			if !has[kind] {
+				continue next
+			}
+		}
+		out = append(out, c)
+	}
+	if len(out) < 5 {
+		t.Fatalf("only %d kinds of queue can be tried", len(out))
+	}
+	return out
+}

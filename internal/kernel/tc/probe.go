@@ -1,0 +1,166 @@
+package tc
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// FQBands is the name under which Probe reports that fq has bands (6.7).
+const FQBands = "fq bands"
+
+// Kinds are the qdiscs that Probe looks for, beside [FQBands].
+func Kinds() []string {
+	return []string{"mqprio", "prio", "ets", "htb", "fq", "fq_codel", "bfifo", "pfifo", "tbf", "clsact"}
+}
+
+// Probe says which kinds of qdisc this kernel has by adding each to a link in a
+// throw-away namespace; it loads modules that are there to be loaded. A kind
+// that could not be tried is not in has, but in unknown with the reason.
+func Probe() (has map[string]bool, unknown map[string]string) {
+	has, unknown = map[string]bool{}, map[string]string{}
+	done := make(chan error)
+	go onOwnThread(done, func() error { return probe(has, unknown) })
+	if err := <-done; err != nil {
+		for _, kind := range append(Kinds(), FQBands) {
+			unknown[kind] = err.Error()
+		}
+	}
+	return has, unknown
+}
+
+// onOwnThread never unlocks the thread on which fn ran, so that the runtime
+// ends it and the kernel the namespace. The first thread of a process can not
+// be ended; a goroutine that finds itself there hands the work on.
+func onOwnThread(done chan<- error, fn func() error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		inner := make(chan error)
+		go onOwnThread(inner, fn)
+		done <- <-inner
+		runtime.UnlockOSThread()
+		return
+	}
+	done <- fn()
+}
+
+func probe(has map[string]bool, unknown map[string]string) error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("unshare network namespace: %w", err)
+	}
+	link, err := probeLink()
+	if err != nil {
+		return err
+	}
+	c, err := dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for _, kind := range Kinds() {
+		switch err := c.try(link, kind); {
+		case err == nil:
+			has[kind] = true
+		case errors.Is(err, unix.ENOENT):
+			has[kind] = false
+		default:
+			unknown[kind] = err.Error()
+		}
+	}
+	if reason, ok := unknown["fq"]; ok {
+		unknown[FQBands] = reason
+		return nil
+	}
+	if !has["fq"] {
+		has[FQBands] = false
+		return nil
+	}
+	bands, err := c.tryBands(link)
+	if err != nil {
+		unknown[FQBands] = err.Error()
+		return nil
+	}
+	has[FQBands] = bands
+	return nil
+}
+
+// probeLink makes a veth pair with the two queues that mqprio wants.
+func probeLink() (int, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.NumTxQueues, attrs.NumRxQueues = "probe0", 2, 2
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "probe1"}); err != nil {
+		return 0, fmt.Errorf("add veth pair to probe on: %w", err)
+	}
+	l, err := netlink.LinkByName(attrs.Name)
+	if err != nil {
+		return 0, fmt.Errorf("find veth to probe on: %w", err)
+	}
+	return l.Attrs().Index, nil
+}
+
+// try adds a qdisc of the kind and deletes it.
+func (c *conn) try(link int, kind string) error {
+	m := message{typ: unix.RTM_NEWQDISC, flags: unix.NLM_F_CREATE | unix.NLM_F_EXCL, kind: kind,
+		tcm: nl.TcMsg{Ifindex: int32(link), Handle: rootHandle, Parent: rootParent}}
+	if kind == "clsact" {
+		m.tcm.Handle, m.tcm.Parent = clsactHandle, clsactParent
+	}
+	if o := probeOptions(kind); o != nil {
+		m.options = o.encode()
+	}
+	if err := c.send(m); err != nil {
+		return err
+	}
+	return c.send(message{typ: unix.RTM_DELQDISC, tcm: m.tcm})
+}
+
+// probeOptions are for the kinds that can not do without.
+func probeOptions(kind string) optionSet {
+	switch kind {
+	case "htb":
+		return htbRoot{class: 1}
+	case "prio":
+		return prio{bands: 2}
+	case "ets":
+		return ets{bands: 2, strict: 2}
+	case "mqprio":
+		return mqprio{classes: 2, queues: spread(2, 2)}
+	case "tbf":
+		return tbf{}
+	}
+	return nil
+}
+
+// tryBands gives fq a map and looks whether it has one.
+func (c *conn) tryBands(link int) (bool, error) {
+	want := plan.Queue{Scheduler: policy.FQ, Classes: fqBands, Map: plan.SpreadOver(fqBands)}
+	nodes, err := build(want, 0)
+	if err != nil {
+		return false, err
+	}
+	if err := c.send(addOp(link, nodes[0], false).message); err != nil {
+		return false, err
+	}
+	s, err := read(c, link)
+	return s.Queue == want, err
+}
+
+// tbf is the smallest tbf qdisc, for the probe alone: 1 Mbit/s.
+type tbf struct{}
+
+func (tbf) encode() *nl.RtAttr {
+	opt := nl.TcTbfQopt{Limit: 10 * frame, Buffer: ticks(2*frame, bandwidth1)}
+	opt.Rate = nl.TcRateSpec{Linklayer: linklayerEther, Rate: bandwidth1}
+	a := container(0)
+	a.AddRtAttr(nl.TCA_TBF_PARMS, opt.Serialize())
+	return a
+}
+func (tbf) words() []word          { return nil }
+func (tbf) inPlace(optionSet) bool { return false }

@@ -1,0 +1,158 @@
+package tc
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A node is one qdisc or class that Weir builds.
+type node struct {
+	class          bool
+	kind           string
+	handle, parent uint32
+	options        optionSet
+}
+
+func (n node) String() string { return objectString(n.class, n.kind, n.handle, n.parent) }
+
+// is reports that the entry is this node, whatever its options.
+func (n node) is(e entry) bool {
+	return n.class == e.isClass() && n.kind == e.kind && n.handle == e.handle && n.parent == e.parent
+}
+
+// differs tells in words in which options the entry is not the node.
+func (n node) differs(e entry) ([]string, error) {
+	o, err := decode(e)
+	if err != nil {
+		return nil, err
+	}
+	return differences(o.words(), n.options.words()), nil
+}
+
+func (n node) message(typ, flags uint16) message {
+	return message{typ: typ, flags: flags, kind: n.kind, options: n.options.encode(),
+		tcm: nl.TcMsg{Handle: n.handle, Parent: n.parent}}
+}
+
+func (n node) newType() uint16 {
+	if n.class {
+		return unix.RTM_NEWTCLASS
+	}
+	return unix.RTM_NEWQDISC
+}
+
+// build is the tree of a queue, parents before their children. txQueues counts
+// only for mqprio.
+func build(q plan.Queue, txQueues int) ([]node, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	q = q.Normal()
+	rate := uint64(q.Rate) / 8
+	switch q.Scheduler {
+	case policy.HTB:
+		return buildHTB(q, rate), nil
+	case policy.Prio, policy.ETS:
+		if rate == 0 {
+			return buildBands(q, rootHandle, rootParent, rate), nil
+		}
+		nodes := []node{
+			{kind: "htb", handle: rootHandle, parent: rootParent, options: htbRoot{minor(shaperClass)}},
+			shaper(rate),
+		}
+		return append(nodes, buildBands(q, shapedHandle, shaperClass, rate)...), nil
+	case policy.MQPrio:
+		if txQueues < q.Classes {
+			return nil, fmt.Errorf("mqprio needs a TX queue for each of %d classes, and there are %d", q.Classes, txQueues)
+		}
+		o := mqprio{classes: q.Classes, classMap: q.Map, queues: spread(txQueues, q.Classes), offload: q.Offload}
+		return []node{{kind: "mqprio", handle: rootHandle, parent: rootParent, options: o}}, nil
+	case policy.FQ:
+		return []node{{kind: "fq", handle: rootHandle, parent: rootParent, options: fqOf(q)}}, nil
+	}
+	return nil, nil
+}
+
+// shaper is the class that holds the whole to the rate of the link.
+func shaper(rate uint64) node {
+	b := ticks(burst(rate), rate)
+	return node{class: true, kind: "htb", handle: shaperClass, parent: rootParent,
+		options: htbClass{rate: rate, ceil: rate, burst: b, cburst: b, quantum: quantumBase}}
+}
+
+func buildHTB(q plan.Queue, rate uint64) []node {
+	top := shaper(rate)
+	inner := top.options.(htbClass)
+	inner.inner = true
+	top.options = inner
+	nodes := []node{
+		{kind: "htb", handle: rootHandle, parent: rootParent, options: htbRoot{q.ClassMinor(int(q.Map[0]), 0)}},
+		top,
+	}
+	floor := floorRate(rate, q.Leaves())
+	for c := range q.Classes {
+		for b := range q.Leaves() {
+			id := htbClassID(q, c, b)
+			nodes = append(nodes,
+				node{class: true, kind: "htb", handle: id, parent: shaperClass, options: htbClass{
+					rate: floor, ceil: rate,
+					burst: ticks(floorBurst, floor), cburst: ticks(burst(rate), rate),
+					prio: uint32(q.Classes - 1 - c), quantum: quantumOf(q, rate, c, b),
+				}},
+				leaf(q, leafHandle(q, c, b), id, rate))
+		}
+	}
+	return nodes
+}
+
+// buildBands is prio, or ets with all bands strict; band 0 is the last class.
+func buildBands(q plan.Queue, handle, parent uint32, rate uint64) []node {
+	var m bandMap
+	for p, c := range q.Map {
+		m[p] = uint8(q.Classes-1) - c
+	}
+	top := node{kind: "prio", handle: handle, parent: parent, options: prio{q.Classes, m}}
+	if q.Scheduler == policy.ETS {
+		top.kind, top.options = "ets", ets{q.Classes, q.Classes, m}
+	}
+	nodes := []node{top}
+	for c := range q.Classes {
+		nodes = append(nodes, leaf(q, leafHandle(q, c, 0), bandClass(handle, q.Classes, c), rate))
+	}
+	return nodes
+}
+
+// bandClass is the kernel's class of the band that carries plan class c.
+func bandClass(handle uint32, classes, c int) uint32 { return handle | uint32(classes-c) }
+
+func leaf(q plan.Queue, handle, parent uint32, rate uint64) node {
+	n := node{kind: string(q.Leaf), handle: handle, parent: parent}
+	switch {
+	case q.Leaf == plan.LeafFQCodel:
+		target, interval := codelTimes(rate)
+		n.options = fqCodel{uint32(shown(target)), uint32(shown(interval))}
+	case q.Leaves() > 1:
+		n.options = bfifo{bucketLimit(rate)}
+	default:
+		n.options = bfifo{limit(rate)}
+	}
+	return n
+}
+
+// fqOf gives the last of three classes fq's first band. One class is an fq
+// whose bands Weir leaves at the kernel's default, or one that has none.
+func fqOf(q plan.Queue) fq {
+	if q.Classes != fqBands {
+		return fq{bandMap: fqDefaultMap()}
+	}
+	o := fq{banded: true}
+	for p, c := range q.Map {
+		o.bandMap[p] = fqBands - 1 - c
+	}
+	return o
+}
