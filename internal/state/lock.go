@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,49 +14,70 @@ import (
 var ErrBusy = errors.New("another weir is changing this host")
 
 // A Lock keeps others from changing a scope, or from reading it half changed.
-type Lock struct{ f *os.File }
+type Lock struct{ files []*os.File }
 
-// LockForChange takes the scope for a change. It does not wait: two changes at
-// once are a mistake that somebody should see. It returns ErrBusy.
+// Two files, so that one who reads makes one who changes wait a moment and never
+// fail: the lock is held by who changes, the gate by who changes and by all who
+// read.
+func (s Scope) lockFile() string { return filepath.Join(s.Run, "lock") }
+func (s Scope) gateFile() string { return filepath.Join(s.Run, "gate") }
+
+// LockForChange takes the scope for a change. It waits for those who read, and
+// not for another change: two at once are a mistake that somebody should see. It
+// returns ErrBusy.
 func (s Scope) LockForChange() (*Lock, error) {
 	if err := os.MkdirAll(s.Run, 0o755); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
 	}
-	f, err := os.OpenFile(s.lockFile(), os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o644)
+	var l Lock
+	err := l.take(s.lockFile(), os.O_CREATE|os.O_RDWR, unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = l.take(s.gateFile(), os.O_CREATE|os.O_RDWR, unix.LOCK_EX)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
+		l.Unlock()
+		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrBusy
-		}
-		return nil, fmt.Errorf("lock %s: %w", s.lockFile(), err)
-	}
-	return &Lock{f}, nil
+	return &l, nil
 }
 
 // LockForReading waits until no change is under way. A scope that nothing was
-// ever applied to needs no lock: Unlock of the nil Lock does nothing.
+// ever applied to needs no lock.
 func (s Scope) LockForReading() (*Lock, error) {
-	f, err := os.Open(s.lockFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	var l Lock
+	err := l.take(s.gateFile(), os.O_RDONLY, unix.LOCK_SH)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", s.lockFile(), err)
-	}
-	return &Lock{f}, nil
+	return &l, nil
 }
 
-// Unlock lets others in. The lock file stays: removing it would let two
-// processes hold the lock on two files of one name.
+// take opens a file and locks it for as long as it is open.
+func (l *Lock) take(path string, open, how int) error {
+	f, err := os.OpenFile(path, open|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return fmt.Errorf("open lock: %w", err)
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return ErrBusy
+		}
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	l.files = append(l.files, f)
+	return nil
+}
+
+// Unlock lets others in. The files stay: removing one would let two processes
+// hold the lock on two files of one name.
 func (l *Lock) Unlock() {
-	if l != nil {
-		l.f.Close()
+	for i := len(l.files) - 1; i >= 0; i-- {
+		l.files[i].Close()
 	}
 }

@@ -27,6 +27,7 @@ type Record struct {
 	Sets       []Set                 `json:"sets,omitempty"`     // of weir set and weir run
 	BPFFS      bool                  `json:"bpffs,omitempty"`    // we mounted it
 	Groups     map[string]plan.Group `json:"groups,omitempty"`   // of net_prio, as they were made
+	Offload    map[string]bool       `json:"offload,omitempty"`  // link -> whether it takes mqprio in hardware, where it was tried
 	Watcher    *Process              `json:"watcher,omitempty"`  // gives new interfaces their net_prio entries
 	Journal    *Journal              `json:"-"`                  // of a change that has not ended; a file of its own
 	Pending    *Pending              `json:"pending,omitempty"`  // a change that waits for weir confirm

@@ -23,5 +23,3 @@ func Host(cgroup2 string) Scope {
 func (s Scope) recordFile() string { return filepath.Join(s.Run, "state.json") }
 
 func (s Scope) journalFile() string { return filepath.Join(s.Run, "journal.json") }
-
-func (s Scope) lockFile() string { return filepath.Join(s.Run, "lock") }

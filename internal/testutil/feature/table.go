@@ -20,6 +20,8 @@ func table() map[string]probe {
 		"2 CPUs":     cpus(2),
 		"IPv6":       file("/proc/net/if_inet6"),
 		"BTF":        file("/sys/kernel/btf/vmlinux"),
+		"MPTCP":      file("/proc/sys/net/mptcp/enabled"),
+		"tun link":   file("/dev/net/tun"),
 		"kprobes":    file("/sys/bus/event_source/devices/kprobe/type"),
 		"systemd":    file("/run/systemd/system"),
 		"nftables":   nftables,

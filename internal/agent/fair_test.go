@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/kernel/tc"
+)
+
+// A sink is a server that counts what each connection delivers.
+type sink struct {
+	net.Listener
+	mutex sync.Mutex
+	bytes map[string]*atomic.Uint64 // by the client's address
+}
+
+func (b *bench) sink(t *testing.T) *sink {
+	t.Helper()
+	s := &sink{bytes: map[string]*atomic.Uint64{}}
+	b.there.Do(func() { s.Listener = listen(t, "") })
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := s.Accept()
+			if err != nil {
+				return
+			}
+			n := s.of(c.RemoteAddr())
+			all.Go(func() {
+				defer c.Close()
+				for buffer := make([]byte, 1<<18); ; {
+					got, err := c.Read(buffer)
+					n.Add(uint64(got))
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		s.Close()
+		all.Wait()
+	})
+	return s
+}
+
+func (s *sink) of(client net.Addr) *atomic.Uint64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	n, ok := s.bytes[client.String()]
+	if !ok {
+		n = &atomic.Uint64{}
+		s.bytes[client.String()] = n
+	}
+	return n
+}
+
+// bulk runs n unpaced TCP flows one after the other started, and returns how many
+// bytes each delivered in the window after they have settled, and what each
+// bucket of class 0 sent in it.
+func (b *bench) bulk(t *testing.T, s *sink, congestion string, n int, window time.Duration) (flows []uint64, buckets []uint64) {
+	t.Helper()
+	to := netip.AddrPortFrom(b.far.IPv4.Addr(), s.Addr().(*net.TCPAddr).AddrPort().Port()).String()
+	dialer := net.Dialer{Control: func(_, _ string, rc syscall.RawConn) (err error) {
+		_ = rc.Control(func(fd uintptr) {
+			err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, congestion)
+		})
+		return err
+	}}
+	var senders sync.WaitGroup
+	defer senders.Wait() // after all are closed
+	var counts []*atomic.Uint64
+	for range n {
+		var c net.Conn
+		var err error
+		b.here.Do(func() { c, err = dialer.Dial("tcp4", to) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		counts = append(counts, s.of(c.LocalAddr()))
+		senders.Go(func() { _, _ = io.Copy(c, zeros{}) })
+		time.Sleep(100 * time.Millisecond) // who comes first finds an empty line
+	}
+	time.Sleep(400 * time.Millisecond)
+	before, sent := make([]uint64, n), b.buckets(t)
+	for i, c := range counts {
+		before[i] = c.Load()
+	}
+	time.Sleep(window)
+	for i, c := range counts {
+		flows = append(flows, c.Load()-before[i])
+	}
+	for i, bucket := range b.buckets(t) {
+		if more := bucket.Bytes - sent[i].Bytes; more > 100_000 {
+			buckets = append(buckets, more)
+		}
+	}
+	return flows, buckets
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+
+func (b *bench) buckets(t *testing.T) []tc.Bucket {
+	t.Helper()
+	var all []tc.ClassCounters
+	err := b.inScope(func() (err error) {
+		all, err = tc.Counters(b.link.Index)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0].Buckets[:]
+}
+
+// TestFlowsShareClass: two local flows in one class have half of it each, though
+// the kernel's own limit on what they queue would keep them at whatever shares
+// they began with. Where their hashes meet in one bucket, it does.
+func TestFlowsShareClass(t *testing.T) {
+	available, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, congestion := range []string{"cubic", "bbr"} {
+		t.Run(congestion, func(t *testing.T) {
+			if !slices.Contains(strings.Fields(string(available)), congestion) {
+				t.Skipf("needs %s", congestion+" congestion control")
+			}
+			b := newBench(t)
+			b.apply(t, b.policyText("  gold: {match: [{port: 4000}], priority: 15}\n"))
+			if b.kind(t) != "bfifo" {
+				t.Skipf("needs %s", "a kernel without fq_codel")
+			}
+			s := b.sink(t)
+			const runs = 10
+			fair, shares := 0, []string{}
+			for done := 0; done < runs; {
+				flows, buckets := b.bulk(t, s, congestion, 2, 1400*time.Millisecond)
+				share := float64(flows[0]) / float64(flows[0]+flows[1])
+				shares = append(shares, fmt.Sprintf("%.3f in %d", share, len(buckets)))
+				if len(buckets) < 2 {
+					continue // they met
+				}
+				done++
+				if share > 0.47 && share < 0.53 {
+					fair++
+				}
+			}
+			t.Logf("the first of two has, of buckets: %v", shares)
+			if fair < runs-1 {
+				t.Errorf("only %d of %d runs were fair: %v", fair, runs, shares)
+			}
+			flows, buckets := b.bulk(t, s, congestion, 9, 2*time.Second)
+			t.Logf("nine flows have %v in buckets of %v", flows, buckets)
+			if least, most := slices.Min(buckets), slices.Max(buckets); len(buckets) < 2 || most > least*5/4 {
+				t.Errorf("nine flows share %d buckets unevenly: %v", len(buckets), buckets)
+			}
+		})
+	}
+}
+
+// kind is the kind of the first leaf, as tc tells it.
+func (b *bench) kind(t *testing.T) string {
+	t.Helper()
+	out := b.here.Output("tc", "qdisc", "show", "dev", b.link.Name)
+	_, rest, _ := strings.Cut(out, "\nqdisc ")
+	kind, _, _ := strings.Cut(rest, " ")
+	return kind
+}

@@ -1,0 +1,263 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// suffer runs a change in a process of its own that is killed at a place. It
+// reports whether the place was reached.
+func (b *bench) suffer(t *testing.T, v victim) (killed bool) {
+	t.Helper()
+	v.Scope = b.Scope
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), victimEnv+"="+string(text))
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return false
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGKILL {
+		return true
+	}
+	t.Fatalf("%s: %v\n%s", v.Verb, err, out)
+	return false
+}
+
+// passes sends a few bytes over the wire and back, as an open connection would.
+func (b *bench) passes(t *testing.T) {
+	t.Helper()
+	var l net.Listener
+	b.there.Do(func() { l = listen(t, "") })
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 64)
+		n, _ := c.Read(buf)
+		_, _ = c.Write(buf[:n])
+	}()
+	var c net.Conn
+	b.here.Do(func() {
+		var err error
+		port := l.Addr().(*net.TCPAddr).Port
+		c, err = net.DialTimeout("tcp4", fmt.Sprintf("%s:%d", b.far.IPv4.Addr(), port), 3*time.Second)
+		if err != nil {
+			t.Fatalf("connect over the link: %v", err)
+		}
+	})
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+	want := []byte("still here")
+	if _, err := c.Write(want); err != nil {
+		t.Fatalf("write over the link: %v", err)
+	}
+	got := make([]byte, 64)
+	n, err := c.Read(got)
+	if err != nil || !bytes.Equal(got[:n], want) {
+		t.Fatalf("echo over the link: %q, %v", got[:n], err)
+	}
+}
+
+// dump is everything that Weir could leave behind, in the words of others.
+func (b *bench) dump(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, cmd := range [][]string{
+		{"tc", "qdisc", "show", "dev", b.link.Name},
+		{"tc", "class", "show", "dev", b.link.Name},
+		{"tc", "filter", "show", "dev", b.link.Name, "egress"},
+		{"nft", "list", "ruleset"},
+		{"ip", "rule", "show"},
+		{"ip", "-d", "-o", "link", "show"},
+		{"bpftool", "net", "show", "dev", b.link.Name},
+		{"bpftool", "cgroup", "show", b.Scope.Cgroup},
+	} {
+		fmt.Fprintf(&text, "$ %s\n%s", strings.Join(cmd, " "), b.here.Output(cmd[0], cmd[1:]...))
+	}
+	for _, dir := range []string{b.Scope.Cgroup, filepath.Dir(b.Scope.Pins)} {
+		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && (d.IsDir() || dir != b.Scope.Cgroup) {
+				fmt.Fprintln(&text, path)
+			}
+			return nil
+		})
+	}
+	return text.String()
+}
+
+const goldPolicy = `  gold:
+    match: [{port: 4000}, {user: root}]
+    priority: 15
+  iron:
+    match: [{cgroup: /some/where}]
+    priority: 2
+`
+
+// stride is the distance of the places that are tried: every one, and in short
+// runs, on machines that are a hundred times slower, some.
+func stride() int {
+	if testing.Short() {
+		return 9
+	}
+	return 1
+}
+
+// TestKilledApply kills an apply at every place, one after the other.
+func TestKilledApply(t *testing.T) {
+	b := newBench(t)
+	before := b.dump(t)
+	text := b.policyText(goldPolicy)
+	b.apply(t, text)
+	if b.dump(t) == before {
+		t.Fatal("the dump does not show what an apply does")
+	}
+	if err := b.Reset(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	place := 1
+	for ; b.suffer(t, victim{Verb: "apply", Policy: text, KillAt: place}); place += stride() {
+		b.passes(t)
+		s, err := b.Status(context.Background())
+		if err != nil {
+			t.Fatalf("place %d: status: %v", place, err)
+		}
+		if s.Unfinished == nil || s.OK || !strings.HasPrefix(s.Verdict, "unfinished: apply") {
+			t.Fatalf("place %d: status says %q", place, s.Verdict)
+		}
+		if place/stride()%2 == 0 {
+			// Finish it, and see that it is whole.
+			if _, err := b.tryApply(text); err != nil {
+				t.Fatalf("place %d: apply: %v", place, err)
+			}
+			if d := b.apply(t, text); len(d) != 0 {
+				t.Fatalf("place %d: not finished: %v", place, d)
+			}
+		}
+		if err := b.Reset(context.Background()); err != nil {
+			t.Fatalf("place %d: reset: %v", place, err)
+		}
+		if after := b.dump(t); after != before {
+			t.Fatalf("place %d: after reset\n%s\nbefore\n%s", place, after, before)
+		}
+	}
+	t.Logf("%d places", place-1)
+	if place < 20 {
+		t.Errorf("only %d places to break off", place-1)
+	}
+}
+
+// TestKilledChange kills the change from one policy to another at every place.
+func TestKilledChange(t *testing.T) {
+	b := newBench(t)
+	first := b.policyText(goldPolicy)
+	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "50Mbit", 1)
+	for place := 1; ; place += stride() {
+		b.apply(t, first)
+		if !b.suffer(t, victim{Verb: "apply", Policy: second, KillAt: place}) {
+			break
+		}
+		b.passes(t)
+		// Either end of the change is reached, in one go.
+		for _, text := range []string{second, first} {
+			if _, err := b.tryApply(text); err != nil {
+				t.Fatalf("place %d: apply: %v", place, err)
+			}
+			if d := b.apply(t, text); len(d) != 0 {
+				t.Fatalf("place %d: not finished: %v", place, d)
+			}
+		}
+	}
+}
+
+// TestKilledReset kills a reset at every place.
+func TestKilledReset(t *testing.T) {
+	b := newBench(t)
+	before := b.dump(t)
+	text := b.policyText(goldPolicy)
+	for place := 1; ; place += stride() {
+		b.apply(t, text)
+		if !b.suffer(t, victim{Verb: "reset", KillAt: place}) {
+			break
+		}
+		b.passes(t)
+		s, err := b.Status(context.Background())
+		if err != nil {
+			t.Fatalf("place %d: status: %v", place, err)
+		}
+		if s.Unfinished == nil || !strings.HasPrefix(s.Verdict, "unfinished: reset") {
+			t.Fatalf("place %d: status says %q", place, s.Verdict)
+		}
+		if err := b.Reset(context.Background()); err != nil {
+			t.Fatalf("place %d: reset: %v", place, err)
+		}
+		if after := b.dump(t); after != before {
+			t.Fatalf("place %d: after reset\n%s\nbefore\n%s", place, after, before)
+		}
+	}
+	if after := b.dump(t); after != before {
+		t.Fatalf("after an unbroken reset\n%s\nbefore\n%s", after, before)
+	}
+}
+
+// TestFailedApply lets every step of an apply fail: all is as before.
+func TestFailedApply(t *testing.T) {
+	b := newBench(t)
+	before := b.dump(t)
+	broken := errors.New("broken off")
+	for place := 1; ; place += stride() {
+		n := 0
+		b.Before = func(int, string) error {
+			if n++; n == place {
+				return broken
+			}
+			return nil
+		}
+		_, err := b.tryApply(b.policyText(goldPolicy))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, broken) || !errors.Is(err, ErrRolledBack) {
+			t.Fatalf("place %d: %v", place, err)
+		}
+		if after := b.dump(t); after != before {
+			t.Fatalf("place %d: after the failure\n%s\nbefore\n%s", place, after, before)
+		}
+		if s, err := b.Status(context.Background()); err != nil || s.Unfinished != nil || s.Policy != "" {
+			t.Fatalf("place %d: status %+v, %v", place, s, err)
+		}
+	}
+	b.Before = nil
+}
+
+func (b *bench) tryApply(text string) (int, error) {
+	p, err := policy.Parse("test.yaml", []byte(text))
+	if err != nil {
+		return 0, err
+	}
+	d, err := b.Apply(context.Background(), p, []byte(text))
+	return len(d), err
+}

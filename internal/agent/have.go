@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weir-net/weir/internal/kernel/bpf"
+	"github.com/weir-net/weir/internal/kernel/tc"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+)
+
+// read asks the kernel what it holds for this scope. The record lends the names
+// of contracts and links; all else is read back.
+func (a *Agent) read(r *state.Record) (plan.State, error) {
+	have := plan.State{Links: map[string]plan.LinkState{}, Contracts: r.IDs.Names, Groups: map[string]plan.Group{}}
+	if err := a.readNetPrio(r, &have); err != nil {
+		return have, err
+	}
+	if r.Generation == 0 {
+		have.Contracts = nil
+		return have, nil
+	}
+	g, err := a.room().Open(r.Generation)
+	if errors.Is(err, bpf.ErrAbsent) {
+		// Somebody took the pins away: nothing of ours counts any more.
+		return have, nil
+	}
+	if err != nil {
+		return have, err
+	}
+	defer g.Close()
+	if have.Rules, err = g.Rules(); err != nil {
+		return have, err
+	}
+	sockets := a.room().SocketsAttached()
+	for name, l := range r.Links {
+		s, err := a.readLink(g, l)
+		if err != nil {
+			return have, fmt.Errorf("link %s: %w", name, err)
+		}
+		s.Attached = s.Attached && sockets
+		have.Links[name] = s
+	}
+	return have, nil
+}
+
+func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState, error) {
+	s := plan.LinkState{Index: l.Index}
+	err := a.inScope(func() error {
+		q, err := tc.Read(l.Index)
+		if errors.Is(err, tc.ErrNoLink) {
+			s.Drift = "the device is gone"
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.Queue, s.Root, s.Drift = q.Queue, q.Root, strings.Join(q.Drift, "; ")
+		want, err := g.ProgramID(l.Index)
+		if err != nil {
+			return nil // not attached, then
+		}
+		s.Attached = want != 0 && want == a.attachedID(l)
+		s.Rules.Contracts, err = g.Promises(l.Index)
+		s.Rules.L2, s.Rules.BucketMask = l.L2, l.Queue.BucketMask()
+		return err
+	})
+	return s, err
+}
+
+// attachedID returns the id of our program that runs at the egress of a link.
+func (a *Agent) attachedID(l state.LinkRecord) uint32 {
+	if !l.Filter {
+		return a.room().AttachedID(l.Index)
+	}
+	p, err := tc.ReadEgress(l.Index)
+	if err != nil {
+		return 0
+	}
+	return p.ID
+}

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+)
+
+// Held returns what a reset would take away, as far as the record knows; none
+// means that nothing of Weir's is here.
+func (a *Agent) Held() (held []plan.Difference, err error) {
+	err = a.reading(func(r *state.Record) error {
+		held = heldBy(r)
+		return nil
+	})
+	return held, err
+}
+
+func heldBy(r *state.Record) []plan.Difference {
+	var held []plan.Difference
+	remove := func(object, format string, args ...any) {
+		held = append(held, plan.Difference{Op: plan.Remove, Object: object, Detail: fmt.Sprintf(format, args...)})
+	}
+	for _, name := range sortedKeys(r.Links) {
+		l := r.Links[name]
+		switch {
+		case l.Queue.Scheduler == "": // broken off before it was built
+			remove("link "+name, "its own qdisc stays")
+		case l.Root.Kind == "":
+			remove("link "+name, "%s", l.Queue)
+		default:
+			remove("link "+name, "%s; %s is back", l.Queue, l.Root.Kind)
+		}
+	}
+	sets := map[string]state.Set{}
+	for _, s := range r.Sets {
+		sets[s.Name] = s
+		if _, named := r.IDs.Names[s.Name]; !named {
+			remove(s.Name, "priority %s", s.Priority)
+		}
+	}
+	for _, name := range sortedKeys(r.IDs.Names) {
+		if s, ok := sets[name]; ok {
+			remove(name, "priority %s", s.Priority)
+			continue
+		}
+		remove("workload "+name, "its packets are nobody's")
+	}
+	for _, name := range sortedKeys(r.Groups) {
+		remove("net_prio group "+name, "its processes are where they were")
+	}
+	if r.Journal != nil && len(held) == 0 {
+		remove("unfinished "+r.Journal.Verb, "broken off at %q", r.Journal.Text)
+	}
+	return held
+}
+
+// LinkNames are the links under contract.
+func (a *Agent) LinkNames() ([]string, error) {
+	r, err := a.Scope.Load()
+	if err != nil {
+		return nil, err
+	}
+	return sortedKeys(r.Links), nil
+}

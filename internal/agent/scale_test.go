@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// manyWorkloads is a policy of n workloads of every kind that needs nothing on
+// the host.
+func manyWorkloads(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "  w%d:\n    match: [", i)
+		switch i % 4 {
+		case 0:
+			fmt.Fprintf(&text, "{cgroup: /machine/c%d}", i)
+		case 1:
+			fmt.Fprintf(&text, "{port: %d, protocol: tcp}", 1+i)
+		case 2:
+			fmt.Fprintf(&text, "{cidr: 10.%d.%d.%d/32}", i>>16&0xff, i>>8&0xff, i&0xff)
+		case 3:
+			fmt.Fprintf(&text, "{user: %d}", 100000+i)
+		}
+		fmt.Fprintf(&text, "]\n    priority: %d\n", i%16)
+	}
+	return text.String()
+}
+
+// TestManyWorkloads applies a large policy, and says how long that took; the
+// bound is the business of a benchmark.
+func TestManyWorkloads(t *testing.T) {
+	b := newBench(t)
+	text := b.policyText(manyWorkloads(10_000))
+	start := time.Now()
+	if d := b.apply(t, text); len(d) != 10_001 {
+		t.Fatalf("%d differences", len(d))
+	}
+	first := time.Since(start)
+	start = time.Now()
+	if d := b.apply(t, text); len(d) != 0 {
+		t.Fatalf("again: %v", d[:min(len(d), 3)])
+	}
+	t.Logf("apply %v, again %v", first, time.Since(start))
+}

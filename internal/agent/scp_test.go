@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// A street is client, router and server; the router's way to the server is
+// the bottleneck.
+type street struct {
+	*Agent
+	client, router, server *testutil.Namespace
+	out                    testutil.End // the router's end of the bottleneck
+	target                 testutil.End // the server's
+}
+
+func newStreet(t *testing.T) *street {
+	t.Helper()
+	testutil.Needs(t, "root", "cgroup2")
+	s := &street{client: testutil.NewNamespace(t), router: testutil.NewNamespace(t), server: testutil.NewNamespace(t)}
+	home, gateway := testutil.Veth(t, s.client, s.router, testutil.VethOptions{})
+	s.out, s.target = testutil.Veth(t, s.router, s.server, testutil.VethOptions{})
+	route := func(ns *testutil.Namespace, at testutil.End, to testutil.End, via testutil.End) {
+		ns.Do(func() {
+			if err := netlink.RouteAdd(&netlink.Route{
+				LinkIndex: at.Index, Dst: prefixNet(to), Gw: via.IPv4.Addr().AsSlice(),
+			}); err != nil {
+				t.Errorf("add route: %v", err)
+			}
+		})
+	}
+	route(s.client, home, s.target, gateway)
+	route(s.server, s.target, home, s.out)
+	s.router.Do(func() {
+		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+			t.Errorf("forward: %v", err)
+		}
+	})
+	s.Agent = &Agent{
+		Version: "test",
+		Scope: state.Scope{
+			Cgroup: testutil.Cgroup2(t), Pins: filepath.Join(testutil.BPFFS(t), "weir"), Run: t.TempDir(), Netns: s.router.Path(),
+		},
+	}
+	t.Cleanup(func() {
+		if err := s.Reset(context.Background()); err != nil {
+			t.Errorf("reset: %v", err)
+		}
+	})
+	return s
+}
+
+// line puts a plain line of 100 Mbit/s at the bottleneck, as any device is one.
+func (s *street) line(t *testing.T) {
+	t.Helper()
+	s.router.Output("tc", "qdisc", "replace", "dev", s.out.Name, "root", "handle", "9:", "tbf",
+		"rate", "100mbit", "burst", "32kb", "limit", "64kb")
+}
+
+// sshd runs a real sshd in the server and returns the arguments that make scp
+// reach it.
+func (s *street) sshd(t *testing.T) []string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"host", "user"} {
+		testutil.Output(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key))
+	}
+	public, err := os.ReadFile(filepath.Join(dir, "user.pub"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	keys := write("authorized_keys", string(public))
+	config := write("sshd_config", fmt.Sprintf(`
+ListenAddress %s
+HostKey %s
+AuthorizedKeysFile %s
+StrictModes no
+UsePAM no
+PidFile none
+Subsystem sftp internal-sftp
+`, s.target.IPv4.Addr(), filepath.Join(dir, "host"), keys))
+	var log strings.Builder
+	start(t, s.server, "", &log, "sshd", "-D", "-e", "-f", config)
+	time.Sleep(500 * time.Millisecond)
+	return []string{
+		"-q", "-i", filepath.Join(dir, "user"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes",
+		"-o", "ConnectTimeout=10",
+	}
+}
+
+// TestScp copies a file with a real scp through the router: on an empty line, on
+// one that iperf3 fills, and with priority on the full one.
+func TestScp(t *testing.T) {
+	s := newStreet(t)
+	options := s.sshd(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, make([]byte, 20<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copyFile := func() float64 {
+		begin := time.Now()
+		var out strings.Builder
+		args := append(slices.Clone(options), file, fmt.Sprintf("root@%s:%s", s.target.IPv4.Addr(), filepath.Join(dir, "copy")))
+		wait(t, start(t, s.client, "", &out, "scp", args...), &out)
+		return time.Since(begin).Seconds()
+	}
+	start(t, s.server, "", nil, "iperf3", "--server", "--port", "5201")
+	rival := func() func() {
+		cmd := start(t, s.client, "", nil, "iperf3", "--client", s.target.IPv4.Addr().String(), "--port", "5201", "--time", "60")
+		time.Sleep(time.Second)
+		return func() { _ = cmd.Process.Kill(); _ = cmd.Cancel() }
+	}
+	text := fmt.Sprintf("version: 1\nlinks:\n  %s: {rate: 100Mbit, adopt: true}\nworkloads:\n  ssh:\n    match: [{port: 22, protocol: tcp}]\n    priority: 15\n", s.out.Name)
+	p, err := policy.Parse("scp.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var alone, full, prioritised []float64
+	for range 3 {
+		s.line(t)
+		alone = append(alone, copyFile())
+		stop := rival()
+		full = append(full, copyFile())
+		if _, err := s.Apply(context.Background(), p, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		prioritised = append(prioritised, copyFile())
+		stop()
+		if err := s.Reset(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if out := s.router.Output("tc", "qdisc", "show", "dev", s.out.Name); !strings.Contains(out, "qdisc tbf 9: root") {
+			t.Fatalf("reset did not put the line back:\n%s", out)
+		}
+	}
+	a, f, pr := median(alone), median(full), median(prioritised)
+	t.Logf("alone %.2f s, full %.2f s (%.2f), prioritised %.2f s (%.2f)", a, f, f/a, pr, pr/a)
+	if f < 1.5*a || pr > 1.25*a {
+		t.Errorf("a copy takes %.2f s alone, %.2f s on a full line and %.2f s with priority", a, f, pr)
+	}
+}
+
+func median(x []float64) float64 {
+	s := slices.Sorted(slices.Values(x))
+	return s[len(s)/2]
+}
+
+func prefixNet(e testutil.End) *net.IPNet {
+	p := e.IPv4.Masked()
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
+}

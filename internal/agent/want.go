@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/state"
+)
+
+// want turns a policy and what was set beside it into the state to reach.
+func (a *Agent) want(ctx context.Context, p *policy.Policy, r *state.Record) (*plan.Want, plan.Facts, error) {
+	p = withSets(p, r.Sets)
+	f, _, err := a.Facts(ctx, p)
+	if err != nil {
+		return nil, f, err
+	}
+	f = withOffload(f, r)
+	w, errs := plan.Wanted(p, f, r.IDs, explicit(r.Sets))
+	if len(errs) > 0 {
+		return nil, f, policy.Errors(errs)
+	}
+	return w, f, nil
+}
+
+// withSets puts the workloads that weir set made of cgroups and units before
+// the policy's own: of two claims on one cgroup the first has it.
+func withSets(p *policy.Policy, sets []state.Set) *policy.Policy {
+	var extra []policy.Workload
+	for _, s := range sets {
+		if s.Selector == nil {
+			continue
+		}
+		extra = append(extra, policy.Workload{
+			Name: s.Name, Match: []policy.Selector{*s.Selector},
+			Contract: policy.Contract{Priority: s.Priority}, Via: s.Via,
+		})
+	}
+	if extra == nil {
+		return p
+	}
+	q := *p
+	q.Workloads = append(extra, p.Workloads...)
+	return &q
+}
+
+// explicit are the contracts of single processes.
+func explicit(sets []state.Set) []plan.Explicit {
+	var all []plan.Explicit
+	for _, s := range sets {
+		if s.Selector == nil && s.Via == policy.ViaBPF {
+			all = append(all, plan.Explicit{Name: s.Name, Priority: s.Priority})
+		}
+	}
+	return all
+}

@@ -1,0 +1,251 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// start starts a program inside a namespace, and in a cgroup if one is given.
+// It ends with the test.
+func start(t *testing.T, ns *testutil.Namespace, cgroup string, out *strings.Builder, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(testutil.Tool(t, name), args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cgroup != "" {
+		fd, err := unix.Open(cgroup, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
+	}
+	if out != nil {
+		cmd.Stdout, cmd.Stderr = out, out
+	}
+	// Pdeathsig is the thread's: it has to live as long as the program.
+	started, ended := make(chan error), make(chan struct{})
+	go ns.Do(func() {
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+		close(ended)
+	})
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	cmd.Cancel = func() error { <-ended; return nil } // waits for the end
+	return cmd
+}
+
+// wait waits for a started program and fails the test if it failed.
+func wait(t *testing.T, cmd *exec.Cmd, out *strings.Builder) {
+	t.Helper()
+	_ = cmd.Cancel()
+	if !cmd.ProcessState.Success() {
+		t.Fatalf("%s: %v\n%s", cmd, cmd.ProcessState, out)
+	}
+}
+
+// makeCgroup makes a cgroup below the bench's.
+func (b *bench) makeCgroup(t *testing.T, name string) (dir, path string) {
+	t.Helper()
+	dir = filepath.Join(b.dir, name)
+	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+		t.Fatal(err)
+	}
+	return dir, b.cgroup + "/" + name
+}
+
+// iperf is what an iperf3 client says of its stream, as its server saw it.
+type iperf struct {
+	End struct {
+		Received struct {
+			BitsPerSecond float64 `json:"bits_per_second"`
+		} `json:"sum_received"`
+	} `json:"end"`
+	Intervals []struct {
+		Sum struct {
+			BitsPerSecond float64 `json:"bits_per_second"`
+		} `json:"sum"`
+	} `json:"intervals"`
+}
+
+func (b *bench) iperfServer(t *testing.T, port int) {
+	t.Helper()
+	start(t, b.there, "", nil, "iperf3", "--server", "--port", strconv.Itoa(port))
+}
+
+func (b *bench) iperfClient(t *testing.T, cgroup string, port int, seconds int) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
+	var out strings.Builder
+	cmd := start(t, b.here, cgroup, &out, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", strconv.Itoa(port),
+		"--time", strconv.Itoa(seconds), "--json", "--interval", "0.5")
+	return cmd, &out
+}
+
+// lastHalf is the mean rate of the second half of a stream, in Mbit/s.
+func lastHalf(t *testing.T, out *strings.Builder) float64 {
+	t.Helper()
+	var r iperf
+	if err := json.Unmarshal([]byte(out.String()), &r); err != nil {
+		t.Fatalf("iperf3: %v\n%s", err, out)
+	}
+	half := r.Intervals[len(r.Intervals)/2:]
+	sum := 0.0
+	for _, i := range half {
+		sum += i.Sum.BitsPerSecond
+	}
+	return sum / float64(len(half)) / 1e6
+}
+
+// TestIperf lets two real iperf3 clients in two cgroups fight for a link.
+func TestIperf(t *testing.T) {
+	b := newBench(t)
+	goldDir, gold := b.makeCgroup(t, "gold")
+	ironDir, iron := b.makeCgroup(t, "iron")
+	b.apply(t, b.policyText(fmt.Sprintf(
+		"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
+	b.iperfServer(t, 5201)
+	b.iperfServer(t, 5202)
+	time.Sleep(300 * time.Millisecond)
+	loser, lost := b.iperfClient(t, ironDir, 5202, 4)
+	winner, won := b.iperfClient(t, goldDir, 5201, 4)
+	wait(t, winner, won)
+	wait(t, loser, lost)
+	w, l := lastHalf(t, won), lastHalf(t, lost)
+	t.Logf("winner %.1f, loser %.1f Mbit/s", w, l)
+	if w < 85 || l > 5 {
+		t.Errorf("winner %.1f and loser %.1f Mbit/s of 100", w, l)
+	}
+	b.statusAgrees(t)
+}
+
+// statusAgrees holds status against tc's own counters. The last packets of a
+// connection may go out between two looks, so it looks again a few times.
+func (b *bench) statusAgrees(t *testing.T) {
+	t.Helper()
+	var wrong []string
+	for range 10 {
+		s, err := b.Status(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.OK {
+			t.Errorf("status: %s %v", s.Verdict, s.Differences)
+		}
+		for _, j := range s.Promises {
+			if j.Traffic.Packets == 0 {
+				t.Errorf("%s: no packet was counted", j.Workload)
+			}
+		}
+		if wrong = b.disagreements(t, s); len(wrong) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("status and tc do not agree:\n%s", strings.Join(wrong, "\n"))
+}
+
+// disagreements compares each class of the first link with what tc says of its
+// leaves.
+func (b *bench) disagreements(t *testing.T, s *Status) (wrong []string) {
+	t.Helper()
+	out := b.here.Output("tc", "-s", "class", "show", "dev", b.link.Name)
+	// class htb 7e1f:801 parent …
+	//  Sent 1234 bytes 56 pkt (dropped …
+	// is a bucket of class 7, and 7e1f:17 all of it where there are no buckets.
+	leaf := func(class int) string { return fmt.Sprintf("class htb 7e1f:(?:%x|%x0[0-7])", 0x10+class, class+1) }
+	if s.Links[0].Rung != "htb" {
+		out = b.here.Output("tc", "-s", "qdisc", "show", "dev", b.link.Name)
+		leaf = func(class int) string { return fmt.Sprintf("qdisc [a-z_]+ %x:", 0x7e30+class) }
+	}
+	for _, c := range s.Links[0].Classes {
+		leaves := regexp.MustCompile(leaf(c.Class)+` .*\n Sent (\d+) bytes (\d+) pkt`).FindAllStringSubmatch(out, -1)
+		if len(leaves) == 0 {
+			t.Fatalf("tc shows no class of %d:\n%s", c.Class, out)
+		}
+		var bytes, packets uint64
+		for _, l := range leaves {
+			b, _ := strconv.ParseUint(l[1], 10, 64)
+			p, _ := strconv.ParseUint(l[2], 10, 64)
+			bytes, packets = bytes+b, packets+p
+		}
+		if bytes != c.Bytes || packets != c.Packets {
+			wrong = append(wrong, fmt.Sprintf("class %d: status says %d packets and %d bytes, tc %d and %d",
+				c.Class, c.Packets, c.Bytes, packets, bytes))
+		}
+	}
+	return wrong
+}
+
+// TestSetRunning raises the losing one of two running iperf3 streams by its
+// process id, and takes it back.
+func TestSetRunning(t *testing.T) {
+	b := newBench(t)
+	goldDir, gold := b.makeCgroup(t, "gold")
+	ironDir, iron := b.makeCgroup(t, "iron")
+	b.apply(t, b.policyText(fmt.Sprintf(
+		"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
+	b.iperfServer(t, 5201)
+	b.iperfServer(t, 5202)
+	time.Sleep(300 * time.Millisecond)
+	raised, up := b.iperfClient(t, ironDir, 5202, 6)
+	other, down := b.iperfClient(t, goldDir, 5201, 6)
+	time.Sleep(2 * time.Second)
+	before := procCgroup(t, raised.Process.Pid)
+	if err := b.Set(context.Background(), uint32(raised.Process.Pid), policy.Priority{Default: 15}); err != nil {
+		t.Fatal(err)
+	}
+	if after := procCgroup(t, raised.Process.Pid); after != before {
+		t.Errorf("set moved the process from\n%sto\n%s", before, after)
+	}
+	time.Sleep(2500 * time.Millisecond)
+	if err := b.Clear(context.Background(), uint32(raised.Process.Pid)); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, raised, up)
+	wait(t, other, down)
+	var r, o iperf
+	for text, into := range map[string]*iperf{up.String(): &r, down.String(): &o} {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(x iperf, i int) float64 { return x.Intervals[min(i, len(x.Intervals)-1)].Sum.BitsPerSecond / 1e6 }
+	t.Logf("raised: before %.1f, while %.1f, after %.1f; other: %.1f, %.1f, %.1f Mbit/s",
+		at(r, 2), at(r, 7), at(r, 11), at(o, 2), at(o, 7), at(o, 11))
+	if at(r, 2) > 20 || at(r, 7) < 80 || at(o, 7) > 10 {
+		t.Errorf("the raised stream had %.1f Mbit/s before and %.1f after, the other %.1f", at(r, 2), at(r, 7), at(o, 7))
+	}
+	b.statusAgrees(t)
+}
+
+func procCgroup(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
