@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/kernel/netprio"
+	"github.com/weir-net/weir/internal/kernel/tc"
+	"github.com/weir-net/weir/internal/lab"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/workload"
+)
+
+// errNoCgroup2 says that nothing here tells sockets by their cgroup.
+var errNoCgroup2 = errors.New("no cgroup2 mount here")
+
+// A hinted error says what to do about it, in words for this one case.
+type hinted struct {
+	error
+	help []string
+}
+
+func (h *hinted) Unwrap() error { return h.error }
+
+// hints are what to do about an error, the best advice first.
+func hints(err error) []string {
+	var (
+		own   *hinted
+		usage *usageError
+		value *policy.ValueError
+	)
+	switch {
+	case errors.As(err, &own):
+		return own.help
+	case errors.As(err, &usage) && usage.help != "":
+		return []string{usage.help}
+	case errors.As(err, &value):
+		return nil // its help is in its text
+	}
+	for _, known := range knownErrors() {
+		if errors.Is(err, known.err) {
+			return known.help
+		}
+	}
+	return nil
+}
+
+type advice struct {
+	err  error
+	help []string
+}
+
+// knownErrors is in order: an error may wrap several of them.
+func knownErrors() []advice {
+	return []advice{
+		{state.ErrBusy, []string{"wait until it has ended, and try again"}},
+		{state.ErrOtherVersion, []string{"weir reset of the version that wrote it, or a reboot, makes the host its own again"}},
+		{agent.ErrRolledBack, []string{"weir status tells what is in force; weir doctor what this host can do"}},
+		{agent.ErrUnfinished, []string{"weir apply FILE finishes it, weir reset takes it back"}},
+		{agent.ErrPending, []string{"weir confirm keeps it, weir rollback takes it back"}},
+		{agent.ErrNothingPending, []string{"weir status tells what is in force; weir reset takes it away"}},
+		{agent.ErrNothingApplied, []string{"weir apply FILE puts a policy with the links into force"}},
+		{errNoCgroup2, []string{"mount -t cgroup2 none /sys/fs/cgroup", "weir doctor tells what else is missing"}},
+		{netprio.ErrNetns, []string{"use weir's own programs: leave out via: net_prio, or --via net_prio"}},
+		{netprio.ErrNoController, []string{"leave out net_prio: weir's own programs need no such controller"}},
+		{netprio.ErrDisabled, []string{"boot without cgroup_no_v1=net_prio, or leave out net_prio"}},
+		{tc.ErrForeign, []string{"adopt: true of the link lets Weir replace it, and weir reset puts it back"}},
+		{workload.ErrGone, []string{"ps -e shows what runs"}},
+		{workload.ErrPIDNamespace, []string{"run weir on the host itself, not in a container"}},
+		{lab.ErrUnknown, []string{"weir lab list"}},
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/lab"
+	"github.com/weir-net/weir/internal/lab/scoped"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/report"
+)
+
+type labFlags struct {
+	rate         rateFlag
+	repetitions  int
+	scheduler    string
+	output, keep string
+	json         bool
+}
+
+func (c *cli) labRun() *cobra.Command {
+	var f labFlags
+	cmd := &cobra.Command{
+		Use:   "run [--rate RATE] [--repetitions N] [--scheduler NAME] [--output PAGE] [--keep FILE] [--json] NAME",
+		Short: "Run a lab: a table, and a page with plots",
+		Long: `Run a lab. It takes about a minute, prints a table and writes one self-contained
+HTML page with plots, the environment and the raw data. Exit code 5 says that the
+lab did not show what it should. With --json the result alone goes to standard
+output, and a page is written only where --output says so.`,
+		Example: `  sudo weir lab run ssh
+  sudo weir lab run ssh --rate 1Gbit --output ssh.html
+  sudo weir lab run priority --json > priority.json`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: first(labNames()...),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.runLab(cmd, args[0], f) },
+	}
+	cmd.Flags().Var(&f.rate, "rate", "`RATE` of the bottleneck (100Mbit)")
+	cmd.Flags().IntVar(&f.repetitions, "repetitions", 0, "run each arm `N` times, 1 to 100; 0 leaves it to the lab")
+	schedulers := []string{string(policy.Auto), string(policy.MQPrio), string(policy.Prio), string(policy.ETS), string(policy.HTB), string(policy.FQ)}
+	cmd.Flags().Var(oneOf(&f.scheduler, schedulers...), "scheduler", "what keeps the order: `NAME` is auto, mqprio, prio, ets, htb or fq")
+	cmd.Flags().StringVar(&f.output, "output", "", "write the `PAGE` here (./weir-lab-NAME.html)")
+	cmd.Flags().StringVar(&f.keep, "keep", "", "keep the result as JSON in a `FILE`")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
+	_ = cmd.RegisterFlagCompletionFunc("scheduler", cobra.FixedCompletions(schedulers, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("rate", cobra.FixedCompletions([]string{"100Mbit", "1Gbit"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("repetitions", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (c *cli) runLab(cmd *cobra.Command, name string, f labFlags) error {
+	if names := labNames(); !slices.Contains(names, name) {
+		return &usageError{fmt.Sprintf("no lab %q", name), didYouMean(name, names, "weir lab list")}
+	}
+	if f.repetitions < 0 || f.repetitions > 100 {
+		return &usageError{fmt.Sprintf("--repetitions %d is not between 1 and 100", f.repetitions), "6 or more give a confidence above 95 %"}
+	}
+	if _, err := c.privileged(cmd); err != nil {
+		return err
+	}
+	r, err := c.experiment(cmd.Context(), name, f)
+	if err != nil {
+		return err
+	}
+	if f.keep != "" {
+		if err := writeResult(f.keep, r); err != nil {
+			return err
+		}
+	}
+	if err := c.showLab(r, f); err != nil {
+		return err
+	}
+	if broken(r) {
+		return told(exitBroken)
+	}
+	return nil
+}
+
+// experiment runs the lab in a scope that is gone afterwards.
+func (c *cli) experiment(ctx context.Context, name string, f labFlags) (r report.Result, err error) {
+	controller, err := scoped.New(version())
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, controller.Close()) }()
+	progress := c.progress()
+	defer progress.end()
+	return lab.Run(ctx, name, lab.Options{
+		Controller: controller, Rate: f.rate.value, Repetitions: f.repetitions, Scheduler: policy.Scheduler(f.scheduler),
+		Version: version(), Command: f.command(name), Progress: progress.step, Now: c.now,
+	})
+}
+
+// command repeats the run.
+func (f labFlags) command(name string) string {
+	words := []string{"weir", "lab", "run", name}
+	if f.rate.value != 0 {
+		words = append(words, "--rate", f.rate.value.String())
+	}
+	if f.repetitions != 0 {
+		words = append(words, "--repetitions", strconv.Itoa(f.repetitions))
+	}
+	if f.scheduler != string(policy.Auto) {
+		words = append(words, "--scheduler", f.scheduler)
+	}
+	return shellLine(words)
+}
+
+func (c *cli) showLab(r report.Result, f labFlags) error {
+	page := f.output
+	if f.json {
+		if err := c.printJSON(r); err != nil {
+			return err
+		}
+	} else {
+		style := report.Style{Width: c.columns(c.stdout), Colour: c.paint(c.stdout).on}
+		if err := report.Table(c.stdout, r, style); err != nil {
+			return err
+		}
+		if page == "" {
+			var err error
+			if page, err = somewhere("weir-lab-" + r.Lab + ".html"); err != nil {
+				return err
+			}
+		}
+	}
+	if page == "" {
+		return nil
+	}
+	if err := writePage(page, r); err != nil {
+		return err
+	}
+	if f.json {
+		return nil
+	}
+	_, err := fmt.Fprintf(c.stdout, "\nPage: %s\n", page)
+	return err
+}
+
+// somewhere is a name in the current directory, or in a new one where that can
+// not be written to.
+func somewhere(name string) (string, error) {
+	if unix.Access(".", unix.W_OK) == nil {
+		return "." + string(filepath.Separator) + name, nil
+	}
+	dir, err := os.MkdirTemp("", "weir-lab-")
+	if err != nil {
+		return "", fmt.Errorf("find a place for the page: %w", err)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+func writePage(path string, r report.Result) error {
+	var b bytes.Buffer
+	if err := report.Page(&b, r); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+func writeResult(path string, r report.Result) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(path, append(text, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep result: %w", err)
+	}
+	return nil
+}
+
+func (c *cli) labPage() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "page -o PAGE FILE",
+		Short: "Make the page of a lab again, from its JSON alone",
+		Example: `  sudo weir lab run ssh --keep ssh.json
+  weir lab page ssh.json -o ssh.html`,
+		Args: exactly("FILE"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output == "" {
+				return &usageError{"weir lab page needs -o PAGE", "weir lab page " + shellWord(args[0]) + " -o PAGE"}
+			}
+			text, err := c.read(cmd.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("read result: %w", err)
+			}
+			var r report.Result
+			if err := json.Unmarshal(text, &r); err != nil {
+				return fmt.Errorf("read result %s: %w", args[0], err)
+			}
+			if r.SchemaVersion != report.SchemaVersion || r.Lab == "" {
+				return fmt.Errorf("read result %s: it is no result of a lab in form %s", args[0], report.SchemaVersion)
+			}
+			return writePage(output, r)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write the `PAGE` here")
+	return cmd
+}

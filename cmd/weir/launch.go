@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// What shells end with for a command that is there and can not run, and for one
+// that is not there.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// launch is weir run. The contract is given to this very process, which then
+// becomes the command: signals, exit status and terminal are the command's own.
+func (c *cli) launch() *cobra.Command {
+	var priority priorityFlag
+	var via string
+	cmd := &cobra.Command{
+		Use:   "run --priority N [--via VIA] -- COMMAND [ARGUMENTS]",
+		Short: "Start a command under a contract",
+		Long: `Start a command under a contract, as nice does: its sockets and those of all of
+its children have the priority, before anything that the policy says of them.
+Signals, terminal and exit status are the command's own; 127 and 126 are those of
+shells, for a command that is not there or can not run.`,
+		Example: `  sudo weir run --priority 2 -- rsync -a /srv backup:/srv
+  sudo weir run --priority eth0=2,default=8 -- make push
+  sudo weir run --priority 6 --via net_prio -- streamer`,
+		Args: atLeast("COMMAND"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !priority.given {
+				return &usageError{"weir run needs a --priority", "weir run --priority N -- " + shellLine(args)}
+			}
+			path, err := lookUp(args[0])
+			if err != nil {
+				return err
+			}
+			a, err := c.privileged(cmd)
+			if err != nil {
+				return err
+			}
+			if err := give(cmd.Context(), a, uint32(os.Getpid()), priority.value, viaOf(via)); err != nil {
+				return fmt.Errorf("run %s: %w", args[0], err)
+			}
+			err = unix.Exec(path, args, c.environ())
+			return coded{fmt.Errorf("run %s: %w", args[0], err), exitNotExecutable, false}
+		},
+	}
+	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
+	c.addPriority(cmd, &priority, &via)
+	return cmd
+}
+
+// lookUp finds a command as a shell does.
+func lookUp(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot) && strings.Contains(name, "/"):
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, exec.ErrDot):
+		return "", coded{fmt.Errorf("run %s: command not found", name), exitNotFound, false}
+	case errors.Is(err, fs.ErrNotExist):
+		return "", coded{fmt.Errorf("run %s: no such file", name), exitNotFound, false}
+	case errors.Is(err, fs.ErrPermission):
+		return "", coded{fmt.Errorf("run %s: it is not executable", name), exitNotExecutable, false}
+	}
+	return "", coded{fmt.Errorf("run %s: %w", name, errors.Unwrap(err)), exitNotExecutable, false}
+}
+
+func viaOf(flag string) policy.Via {
+	if flag == "net_prio" {
+		return policy.ViaNetPrio
+	}
+	return policy.ViaBPF
+}
+
+// give gives a process a priority.
+func give(ctx context.Context, a *agent.Agent, pid uint32, p policy.Priority, via policy.Via) error {
+	if via == policy.ViaNetPrio {
+		return patiently(ctx, amongMany, func() error { return a.SetNetPrio(ctx, pid, p) })
+	}
+	if a.Scope.Cgroup == "" {
+		return errNoCgroup2
+	}
+	if err := knownLinks(a, p); err != nil {
+		return err
+	}
+	return patiently(ctx, amongMany, func() error { return a.Set(ctx, pid, p) })
+}

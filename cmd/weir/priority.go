@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A priorityFlag is a priority: 4, or one for each link: eth0=6,eth1=3,default=4.
+type priorityFlag struct {
+	value policy.Priority
+	given bool
+}
+
+func (f *priorityFlag) String() string { return "" }
+
+func (f *priorityFlag) Type() string { return "priority" }
+
+func (f *priorityFlag) Set(s string) error {
+	p := policy.Priority{Default: policy.Unset}
+	if !strings.Contains(s, "=") {
+		level, err := policy.ParseLevel(s)
+		p.Default = level
+		f.value, f.given = p, true
+		return err
+	}
+	p.PerLink = map[string]policy.Level{}
+	for item := range strings.SplitSeq(s, ",") {
+		link, text, ok := strings.Cut(item, "=")
+		_, twice := p.PerLink[link]
+		switch {
+		case !ok:
+			return &usageError{fmt.Sprintf("%q names no link", item), "as in eth0=6,eth1=3,default=4"}
+		case twice || link == "default" && p.Default != policy.Unset:
+			return &usageError{fmt.Sprintf("%s is named twice", link), "each link once"}
+		}
+		level, err := policy.ParseLevel(text)
+		if err != nil {
+			return err
+		}
+		if link == "default" {
+			p.Default = level
+			continue
+		}
+		if err := policy.CheckLinkName(link); err != nil {
+			return err
+		}
+		p.PerLink[link] = level
+	}
+	f.value, f.given = p, true
+	return nil
+}
+
+// knownLinks refuses a priority on a link that is not under contract: it would
+// be remembered and mean nothing.
+func knownLinks(a *agent.Agent, p policy.Priority) error {
+	known, err := a.LinkNames()
+	if err != nil {
+		return err
+	}
+	for link := range p.PerLink {
+		if !slices.Contains(known, link) {
+			return &hinted{fmt.Errorf("link %q: %w", link, agent.ErrNothingApplied),
+				[]string{didYouMean(link, known, "weir status shows the links under contract")}}
+		}
+	}
+	return nil
+}
+
+// addPriority adds the flags that say what a process or a group gets.
+func (c *cli) addPriority(cmd *cobra.Command, p *priorityFlag, via *string) {
+	cmd.Flags().Var(p, "priority", "`N` from 0 to 15, 15 the highest, or one for each link: eth0=6,default=4")
+	cmd.Flags().Var(oneOf(via, "bpf", "net_prio"), "via", "the mechanism that carries it: `VIA` is bpf or net_prio")
+	_ = cmd.RegisterFlagCompletionFunc("via", cobra.FixedCompletions([]string{"bpf", "net_prio"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("priority", c.completePriority)
+}

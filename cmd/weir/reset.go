@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-net/weir/internal/agent"
+)
+
+func (c *cli) reset() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reset",
+		Short: "Leave the host as it was before Weir",
+		Long: `Leave the host as it was before Weir: programs, tables and queues go, what was
+replaced comes back. Only what is Weir's is removed. It also finishes a change
+that was broken off. Without anything of Weir's there is nothing to do.`,
+		Example: `  sudo weir status
+  sudo weir reset`,
+		Args:              nothing,
+		ValidArgsFunction: first(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := c.privileged(cmd)
+			if err != nil {
+				return err
+			}
+			held, err := a.Held()
+			if err != nil {
+				return fmt.Errorf("reset: %w", err)
+			}
+			progress := c.progress()
+			a.Progress = progress.step
+			err = patiently(cmd.Context(), amongReaders, func() error { return a.Reset(cmd.Context()) })
+			progress.end()
+			switch {
+			case errors.Is(err, agent.ErrNotProved):
+				return coded{error: fmt.Errorf("reset: %w", err), code: exitBroken}
+			case err != nil:
+				return fmt.Errorf("reset: %w", err)
+			}
+			var b strings.Builder
+			printDifferences(&b, c.paint(c.stdout), held)
+			if len(held) == 0 {
+				b.WriteString("Nothing of Weir's was here.\n")
+			} else {
+				fmt.Fprintf(&b, "Reset: %d removed. The host is as it was before Weir.\n", len(held))
+			}
+			_, err = io.WriteString(c.stdout, b.String())
+			return err
+		},
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/invopop/jsonschema"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/report"
+)
+
+func (c *cli) schema() *cobra.Command {
+	names := schemaNames()
+	return &cobra.Command{
+		Use:   "schema [NAME]",
+		Short: "Print a JSON schema: of policy files, or of what a command prints",
+		Long: `Print a JSON schema: that of policy files, for editors, or that of what a
+command prints with --json.`,
+		Example: `  weir schema > policy.schema.json
+  # yaml-language-server: $schema=policy.schema.json       first line of a policy file
+  weir schema status                                       of weir status --json`,
+		Args:              upTo("NAME"),
+		ValidArgsFunction: first(names...),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := "policy"
+			if len(args) > 0 {
+				name = args[0]
+			}
+			if !slices.Contains(names, name) {
+				return &usageError{fmt.Sprintf("no schema %q", name), didYouMean(name, names, "weir schema --help")}
+			}
+			text, err := schemaOf(name)
+			if err != nil {
+				return err
+			}
+			_, err = c.stdout.Write(text)
+			return err
+		},
+	}
+}
+
+// forms are the JSON forms of the commands: a title and a value of its type.
+func forms() map[string]form {
+	return map[string]form{
+		"check":   {"What weir check --json prints", checkReport{}},
+		"plan":    {"What weir plan --json prints", planReport{}},
+		"apply":   {"What weir apply --json prints", applyReport{}},
+		"status":  {"What weir status --json prints", agent.Status{}},
+		"explain": {"What weir explain --json prints", agent.Explanation{}},
+		"doctor":  {"What weir doctor --json prints", doctorReport{}},
+		"version": {"What weir version --json prints", versionReport{}},
+		"labs":    {"What weir lab list --json prints", labsReport{}},
+	}
+}
+
+type form struct {
+	title string
+	value any
+}
+
+func schemaNames() []string {
+	return append([]string{"policy", "lab"}, slices.Sorted(maps.Keys(forms()))...)
+}
+
+// schemaOf returns a schema by its name, with a final newline.
+func schemaOf(name string) ([]byte, error) {
+	switch name {
+	case "policy":
+		return policy.JSONSchema(), nil
+	case "lab":
+		return report.Schema()
+	}
+	f := forms()[name]
+	reflector := jsonschema.Reflector{
+		Anonymous:                 true,
+		AllowAdditionalProperties: true, // a later 1.x may add keys
+	}
+	s := reflector.Reflect(f.value)
+	s.Title = f.title
+	for _, d := range s.Definitions {
+		if d.Properties == nil {
+			continue
+		}
+		if _, ok := d.Properties.Get("schema_version"); ok {
+			d.Properties.Set("schema_version", &jsonschema.Schema{Type: "string", Const: schemaVersion})
+		}
+		if _, ok := d.Properties.Get("agrees"); ok { // null: the kernel says nothing
+			d.Properties.Set("agrees", &jsonschema.Schema{OneOf: []*jsonschema.Schema{{Type: "boolean"}, {Type: "null"}}})
+		}
+	}
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode schema %s: %w", name, err)
+	}
+	return append(text, '\n'), nil
+}

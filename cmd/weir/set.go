@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/workload"
+)
+
+// setFlags name one target and what it gets.
+type setFlags struct {
+	pid, cgroup, unit string
+	priority          priorityFlag
+	clear             bool
+	via               string
+}
+
+func (c *cli) set() *cobra.Command {
+	var f setFlags
+	cmd := &cobra.Command{
+		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) (--priority N | --clear)",
+		Short: "Change a running workload, its open connections included",
+		Long: `Give a running process, cgroup or unit a priority, before anything that the
+policy says of it. Open connections change at their next packet, future ones and
+children are included, and nothing is moved anywhere. --clear takes it back.
+
+A process may also be given its priority by the cgroup v1 controller net_prio,
+which needs no policy and does move it: --via net_prio.`,
+		Example: `  sudo weir set --pid 730 --priority 4
+  sudo weir set --unit nginx --priority eth0=12,default=8
+  sudo weir set --pid 730 --clear`,
+		Args:              nothing,
+		ValidArgsFunction: first(),
+		RunE:              func(cmd *cobra.Command, _ []string) error { return c.runSet(cmd, f) },
+	}
+	cmd.Flags().StringVar(&f.pid, "pid", "", "the process `N`, and its children")
+	cmd.Flags().StringVar(&f.cgroup, "cgroup", "", "the cgroups that a `PATTERN` matches: /batch/**")
+	cmd.Flags().StringVar(&f.unit, "unit", "", "the systemd unit `NAME`")
+	c.addPriority(cmd, &f.priority, &f.via)
+	cmd.Flags().BoolVar(&f.clear, "clear", false, "take back what weir set gave")
+	_ = cmd.RegisterFlagCompletionFunc("pid", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("cgroup", cobra.NoFileCompletions)
+	_ = cmd.RegisterFlagCompletionFunc("unit", c.completeUnit)
+	return cmd
+}
+
+func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
+	target, err := f.target()
+	if err != nil {
+		return err
+	}
+	if f.clear == f.priority.given {
+		return &usageError{"weir set needs either --priority or --clear", "weir set --" + target.String() + " --priority N"}
+	}
+	a, err := c.privileged(cmd)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	said := ""
+	switch {
+	case target.Kind == policy.KindPID:
+		said, err = f.process(ctx, a, target.PID)
+	case f.clear:
+		said = target.String() + ": what the policy says"
+		err = patiently(ctx, amongMany, func() error { return a.ClearGroup(ctx, target) })
+	default:
+		said = target.String() + ": priority " + f.priority.value.String()
+		if err = knownLinks(a, f.priority.value); err == nil {
+			err = patiently(ctx, amongMany, func() error { return a.SetGroup(ctx, target, f.priority.value) })
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("set %s: %w", target, err)
+	}
+	_, err = fmt.Fprintln(c.stdout, said)
+	return err
+}
+
+// target is the one thing that is to be changed.
+func (f setFlags) target() (s policy.Selector, err error) {
+	given := 0
+	for _, v := range []string{f.pid, f.cgroup, f.unit} {
+		if v != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return s, &usageError{"weir set needs one of --pid, --cgroup and --unit", "weir set --pid N --priority 4"}
+	case f.pid != "":
+		s.Kind = policy.KindPID
+		s.PID, err = policy.ParsePID(f.pid)
+	case f.cgroup != "":
+		s.Kind = policy.KindCgroup
+		s.Cgroup, err = policy.ParseCgroup(f.cgroup)
+	default:
+		s.Kind = policy.KindUnit
+		s.Cgroup, err = policy.ParseUnit(f.unit)
+	}
+	if err != nil {
+		return s, &usageError{err.Error(), "weir set --help"}
+	}
+	if s.Kind != policy.KindPID && viaOf(f.via) == policy.ViaNetPrio {
+		return s, &usageError{"net_prio knows processes only", "weir set --pid N --via net_prio --priority 4"}
+	}
+	return s, nil
+}
+
+// process sets or clears one process and says what is so now.
+func (f setFlags) process(ctx context.Context, a *agent.Agent, pid uint32) (string, error) {
+	name := strconv.FormatUint(uint64(pid), 10)
+	if p, err := workload.ReadProcess(pid); err == nil {
+		name += " (" + p.Name + ")"
+	}
+	via := viaOf(f.via)
+	switch {
+	case f.clear && via == policy.ViaNetPrio:
+		return "process " + name + ": back where it was", patiently(ctx, amongMany, func() error { return a.ClearNetPrio(pid) })
+	case f.clear:
+		return "process " + name + ": what the policy says", patiently(ctx, amongMany, func() error { return a.Clear(ctx, pid) })
+	}
+	said := "process " + name + ": priority " + f.priority.value.String() + ", with its open sockets and its children"
+	if via == policy.ViaNetPrio {
+		said = "process " + name + ": priority " + f.priority.value.String() + " by net_prio, with its open sockets and its future children"
+	}
+	return said, give(ctx, a, pid, f.priority.value, via)
+}

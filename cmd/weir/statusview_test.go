@@ -1,0 +1,235 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+)
+
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
+
+// sample is a host with one link on which all is well.
+func sample() *agent.Status {
+	applied := noon.Add(-3 * time.Hour)
+	return &agent.Status{
+		Verdict: "kept: all 2 promises", OK: true, Policy: "policy.yaml", Applied: &applied,
+		Links: []agent.LinkStatus{{
+			Name: "eth0", Queue: "prio with 4 classes", Why: "the best there is", Hook: "tcx",
+			Classes: []agent.ClassStatus{{Class: 0, Packets: 1204511, Bytes: 1707320112, Drops: 37, Backlog: 66616}, {Class: 1}, {Class: 2}, {Class: 3, Packets: 88, Bytes: 9120}},
+		}},
+		Promises: []plan.Judgement{
+			{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Kept, Evidence: "read back: priority 15 of prio with 4 classes; no packet yet", Traffic: plan.Traffic{Packets: 88, Bytes: 9120}},
+			{Workload: "backup", Link: "eth0", Priority: 2, Verdict: plan.Kept, Evidence: "read back: priority 2 of prio with 4 classes; no packet yet"},
+		},
+		Unclaimed: map[string]agent.Unnamed{"eth0": {Unclaimed: plan.Traffic{Packets: 1204423, Bytes: 1707310992}, Unclassified: plan.Traffic{Packets: 1, Bytes: 60}}},
+	}
+}
+
+func TestStatusView(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		width int
+		edit  func(*agent.Status)
+		want  string
+	}{
+		{"kept", 80, func(*agent.Status) {}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+link eth0  prio with 4 classes, by tcx
+  class  priorities    packets      sent  dropped   waiting
+      3       12-15         88  8.91 KiB        0       0 B
+      0         0-3  1,204,511  1.59 GiB       37  65.1 KiB
+  nothing sent at 8-11, 4-7
+  the best there is
+
+workload  link  priority  verdict  packets      sent  evidence
+ssh       eth0        15  kept          88  8.91 KiB  read back: priority 15
+backup    eth0         2  kept           0       0 B  read back: priority 2
+
+nobody's      link    packets      sent
+unclaimed     eth0  1,204,423  1.59 GiB
+unclassified  eth0          1      60 B
+`},
+		{"narrow", 40, func(*agent.Status) {}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00
+(3 h ago)
+
+link eth0  prio with 4 classes, by tcx
+  class  priorities    packets  dropped
+      3       12-15         88        0
+      0         0-3  1,204,511       37
+  nothing sent at 8-11, 4-7
+  the best there is
+
+workload  link  priority  verdict
+ssh       eth0        15  kept
+backup    eth0         2  kept
+
+nobody's      link    packets      sent
+unclaimed     eth0  1,204,423  1.59 GiB
+unclassified  eth0          1      60 B
+`},
+		{"nothing", 80, func(s *agent.Status) { *s = agent.Status{OK: true, Verdict: "nothing is applied"} }, `
+nothing is applied
+`},
+		{"broken", 80, func(s *agent.Status) {
+			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 2 objects differ from the policy"
+			s.Links, s.Unclaimed = nil, nil
+			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Broken, Evidence: "put link_egress back"}}
+			s.Differences = []plan.Difference{{Op: plan.Change, Object: "link eth0", Detail: "put link_egress back"}, {Op: plan.Add, Object: "workload web", Detail: "as it comes: port: 80"}}
+		}, `
+broken: 1 of 1 promises, 2 objects differ from the policy
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on eth0
+  wanted  ssh at 15
+  got     put link_egress back
+
+not as the policy says
++ workload web: as it comes: port: 80
+  next    weir apply policy.yaml
+
+workload  link  priority  verdict  packets  sent  evidence
+ssh       eth0        15  broken         0   0 B  see above
+`},
+		{"not provable", 80, func(s *agent.Status) {
+			s.Verdict, s.Links, s.Unclaimed = "kept: 0 of 1 promises; 1 can not be proved here", nil, nil
+			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Unprovable,
+				Evidence: "read back: priority 15 of fq with 3 classes; no packet yet; fq's bands are weighted, not strict, and older kernels have none"}}
+		}, `
+kept: 0 of 1 promises; 1 can not be proved here
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+workload  link  priority  verdict            packets  sent
+ssh       eth0        15  not provable here        0   0 B
+  not provable on eth0: fq's bands are weighted, not strict, and older kernels
+                        have none
+`},
+		{"pending", 80, func(s *agent.Status) {
+			s.Links, s.Promises, s.Unclaimed = nil, nil, nil
+			s.Pending = &state.Pending{Deadline: noon.Add(75 * time.Second)}
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+Taken back at 12:01:15, in 75 s, unless it is confirmed:
+  weir confirm     keep it
+  weir rollback    take it back now
+`},
+		{"guard is dead", 80, func(s *agent.Status) {
+			s.Links, s.Promises, s.Unclaimed = nil, nil, nil
+			s.Pending = &state.Pending{Deadline: noon.Add(-5 * time.Minute)}
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+unconfirmed: it should have been taken back 5 min ago, and was not
+  weir confirm     keep it
+  weir rollback    take it back now
+`},
+		{"sets", 80, func(s *agent.Status) {
+			s.Links, s.Unclaimed = nil, nil
+			s.Promises = []plan.Judgement{{Workload: "set unit: nginx.service", Link: "eth0", Priority: 3, Verdict: plan.Kept}}
+			s.Sets = []agent.SetStatus{
+				{Name: "pid 730", Priority: "4", Traffic: map[string]plan.Traffic{"eth0": {Packets: 3, Bytes: 4096}, "eth1": {Packets: 4, Bytes: 4096}}},
+				{Name: "set unit: nginx.service", Priority: "{eth0: 3}", Alive: true},
+			}
+			s.Rollback = &state.Rollback{When: noon, Reason: "weir rollback was called", Proved: true}
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+rolled back at 2026-05-04 12:00:00
+  weir rollback was called; and everything read back is as before
+
+set                  priority   state                packets      sent
+pid 730              4          its process is gone        7  8.00 KiB
+unit: nginx.service  {eth0: 3}  in force                   0       0 B
+`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := sample()
+			tt.edit(s)
+			v := statusView{width: tt.width, now: noon}
+			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), v.render(s)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Colours change no word and no width.
+func TestStatusViewInColour(t *testing.T) {
+	plain, coloured := statusView{width: 80, now: noon}, statusView{painter: painter{true}, width: 80, now: noon}
+	text := coloured.render(sample())
+	for _, code := range []string{"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[1;31m", "\x1b[1;33m"} {
+		text = strings.ReplaceAll(text, code, "")
+	}
+	if diff := cmp.Diff(plain.render(sample()), text); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTable(t *testing.T) {
+	table := table{columns: []column{{title: "name"}, {title: "n", right: true, rank: 1}, {title: "note", rank: 2}, {title: "empty", rank: 1}}}
+	table.add(plainCells("a-very-long-name-of-a-workload", "1,234", "something to say", "")...)
+	table.add(plainCells("b", "5", "", "")...)
+	for width, want := range map[int]string{
+		80: "name                            n      note\na-very-long-name-of-a-workload  1,234  something to say\nb                                   5\n",
+		40: "name                                n\na-very-long-name-of-a-workload  1,234\nb                                   5\n",
+		20: "name\na-very-long-name-of…\nb\n",
+	} {
+		var b strings.Builder
+		table.render(&b, painter{}, "", width)
+		if width == 80 {
+			want = strings.Replace(want, "  n      note", "      n  note", 1)
+		}
+		if diff := cmp.Diff(want, b.String()); diff != "" {
+			t.Errorf("%d columns: %s", width, diff)
+		}
+		for line := range strings.Lines(b.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%d columns: a line of %d", width, n)
+			}
+		}
+	}
+}
+
+func TestAmount(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 10220: "9.98 KiB", 10240: "10.0 KiB", 102400: "100 KiB",
+		1048064: "1.00 MiB", 1 << 30: "1.00 GiB", 1<<64 - 1: "16.0 EiB",
+	} {
+		if got := amount(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1204511: "1,204,511"} {
+		if got := grouped(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 90 * time.Second: "90 s", 10 * time.Minute: "10 min", 3 * time.Hour: "3 h", 72 * time.Hour: "3 days",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%s: got %s, want %s", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{shortestWait: "10s", 5 * time.Minute: "5m", longestWait: "24h", 90 * time.Minute: "1h30m"} {
+		if got := short(d); got != want {
+			t.Errorf("%s: got %s, want %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// release is set by the linker in a release.
+var release string
+
+// version is the release, or the version of the module as go install knows it.
+func version() string {
+	if release != "" {
+		return release
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// schemaVersion is the version of every JSON form that a command prints.
+const schemaVersion = "1.0"
+
+// A versionReport is the JSON of weir version.
+type versionReport struct {
+	SchemaVersion string `json:"schema_version"`
+	Version       string `json:"version"`
+	Go            string `json:"go"`
+	Platform      string `json:"platform"` // as Go names it: linux/amd64
+}
+
+func (c *cli) version() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version [--json]",
+		Short: "Print the version",
+		Example: `  weir version
+  weir version --json`,
+		Args: nothing,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return c.printJSON(versionReport{schemaVersion, version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+			}
+			_, err := fmt.Fprintf(c.stdout, "weir %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// printJSON prints a value, indented, alone on standard output.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.stdout)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}
