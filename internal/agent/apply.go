@@ -86,7 +86,6 @@ func (a *Agent) converge(ctx context.Context, verb string, r *state.Record, p *p
 	if err := a.room().Check(); err != nil {
 		return nil, err
 	}
-	a.prune(r)
 	w, f, err := a.want(ctx, p, r)
 	if err != nil {
 		return nil, err
@@ -109,22 +108,28 @@ func (a *Agent) converge(ctx context.Context, verb string, r *state.Record, p *p
 		return nil, a.same(r, p, target)
 	}
 	c := &change{Agent: a, record: r}
-	if err := c.publish(ctx, p, w, f, have); err != nil {
+	if err := c.reach(ctx, verb, p, w, f, have, target); err != nil {
 		return nil, err
 	}
+	return d, c.run(ctx, verb, target)
+}
+
+// reach adds all steps that lead to a policy.
+func (c *change) reach(ctx context.Context, verb string, p *policy.Policy, w *plan.Want, f plan.Facts, have plan.State, target *state.Document) error {
+	if err := c.publish(ctx, p, w, f, have); err != nil {
+		return err
+	}
 	c.addNetPrio(ctx, p, w)
+	c.add("read everything back and compare", func() error { return c.prove(c.record, w) })
 	c.add("remember what was applied", func() error {
-		r.Applied = target
+		c.record.Applied = target
 		if verb == "apply" {
-			r.Rollback = nil // told, and over
+			c.record.Rollback = nil // told, and over
 		}
-		a.rememberPolicy(p, []byte(target.Text))
+		c.rememberPolicy(p, []byte(target.Text))
 		return nil
 	})
-	if err := c.run(ctx, verb, target); err != nil {
-		return d, err
-	}
-	return d, a.prove(r, w)
+	return nil
 }
 
 // same notes a policy that asks for nothing new. The same text again is not

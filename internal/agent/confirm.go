@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,11 +27,16 @@ func (a *Agent) ApplyUntilConfirmed(ctx context.Context, p *policy.Policy, text 
 		if _, _, err := a.want(ctx, p, r); err != nil {
 			return err
 		}
-		pending := &state.Pending{Deadline: a.now().Add(wait).Round(0)}
-		if pending.Guard, err = a.Detach(Guardian, pending.Deadline.Format(time.RFC3339Nano)); err != nil {
-			return fmt.Errorf("start the guard that takes the change back: %w", err)
+		// The guard finds the pending change from its first look on, or ends.
+		r.Pending, r.Rollback = &state.Pending{Deadline: a.now().Add(wait).Round(0)}, nil
+		if err := a.Scope.Save(r); err != nil {
+			return err
 		}
-		r.Pending, r.Rollback = pending, nil
+		r.Pending.Guard, err = a.Detach(Guardian, r.Pending.Deadline.Format(time.RFC3339Nano))
+		if err != nil {
+			r.Pending = nil
+			return errors.Join(fmt.Errorf("start the guard that takes the change back: %w", err), a.Scope.Save(r))
+		}
 		if err := a.Scope.Save(r); err != nil {
 			return err
 		}
@@ -86,29 +92,22 @@ func (a *Agent) Guard(ctx context.Context, deadline time.Time) (acted bool, err 
 	const look = 200 * time.Millisecond
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	armed := false
 	for {
+		r, err := a.Scope.Load()
+		if err != nil {
+			return false, err
+		}
+		if r.Pending == nil || !r.Pending.Deadline.Equal(deadline) {
+			return false, nil // confirmed, taken back by somebody, or nothing was changed
+		}
+		if !a.now().Before(deadline) {
+			return a.takeBack(ctx, deadline)
+		}
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
 		case <-tick.C:
 		}
-		r, err := a.Scope.Load()
-		if err != nil {
-			return false, err
-		}
-		waits := r.Pending != nil && r.Pending.Deadline.Equal(deadline)
-		if armed && !waits {
-			return false, nil // confirmed, or taken back by somebody
-		}
-		armed = armed || waits
-		if a.now().Before(deadline) {
-			continue
-		}
-		if !armed {
-			return false, nil // the apply ended before it changed anything
-		}
-		return a.takeBack(ctx, deadline)
 	}
 }
 

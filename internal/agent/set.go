@@ -36,13 +36,13 @@ func (a *Agent) Set(ctx context.Context, pid uint32, priority policy.Priority) e
 		}
 		s := state.Set{Name: name, PID: pid, Start: p.Start, Priority: priority}
 		if !known {
-			a.prune(r)
+			if err := a.forget(g, r); err != nil {
+				return err
+			}
 			r.IDs = r.IDs.Assign(append(liveNames(r), name))
-			r.Sets = append(r.Sets, s)
-		} else {
-			removeSet(r, name)
-			r.Sets = append(r.Sets, s)
 		}
+		removeSet(r, name)
+		r.Sets = append(r.Sets, s)
 		// Remembered first: a tag whose contract nobody knows could not be undone.
 		if err := a.Scope.Save(r); err != nil {
 			return err
@@ -55,6 +55,22 @@ func (a *Agent) Set(ctx context.Context, pid uint32, priority policy.Priority) e
 		}
 		return a.raise(g, r, r.IDs.Names[name].ID, priority)
 	})
+}
+
+// forget makes room: contracts of processes that are gone mean nothing any more.
+func (a *Agent) forget(g *bpf.Generation, r *state.Record) error {
+	a.prune(r)
+	before := r.IDs
+	r.IDs = r.IDs.Assign(liveNames(r))
+	for name, c := range before.Names {
+		if _, lives := r.IDs.Names[name]; lives {
+			continue
+		}
+		if err := a.promise(g, r, c, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // raise lets out what waits below a priority that was just given.

@@ -75,7 +75,6 @@ func (a *Agent) Status(ctx context.Context) (*Status, error) {
 }
 
 func (a *Agent) status(ctx context.Context, r *state.Record) (*Status, error) {
-	a.prune(r) // not saved: who reads does not write
 	s := &Status{
 		SchemaVersion: "1.0", Unfinished: r.Journal, Pending: r.Pending, Rollback: r.Rollback,
 		Links: []LinkStatus{}, Promises: []plan.Judgement{}, Unclaimed: map[string]Unnamed{},
@@ -111,7 +110,7 @@ func (a *Agent) status(ctx context.Context, r *state.Record) (*Status, error) {
 		s.Links = append(s.Links, a.linkStatus(l.Name, r.Links[l.Name], w.Rungs[l.Name]))
 		s.Unclaimed[l.Name] = Unnamed{Unclaimed: seen[l.Name][plan.Unclaimed], Unclassified: seen[l.Name][plan.Unclassified]}
 	}
-	s.addSets(r, seen)
+	a.addSets(s, r, seen)
 	s.addWarnings(w, f)
 	s.OK = r.Journal == nil && len(s.Differences) == 0
 	s.Verdict = s.sentence()
@@ -146,8 +145,12 @@ func (s *Status) sentence() string {
 	return fmt.Sprintf("kept: all %d promises", kept)
 }
 
-func (s *Status) addSets(r *state.Record, seen map[string]map[plan.ContractID]plan.Traffic) {
+func (a *Agent) addSets(s *Status, r *state.Record, seen map[string]map[plan.ContractID]plan.Traffic) {
+	gone := a.gone(r)
 	for _, set := range r.Sets {
+		if gone[set.Name] {
+			continue // the next change forgets it
+		}
 		status := SetStatus{
 			Name: set.Name, Priority: set.Priority.String(),
 			Alive: set.Selector != nil || lives(set), Traffic: map[string]plan.Traffic{},

@@ -21,7 +21,6 @@ type Step struct {
 // it. No steps means that it would change nothing.
 func (a *Agent) Steps(ctx context.Context, p *policy.Policy) (steps []Step, err error) {
 	err = a.reading(func(r *state.Record) error {
-		a.prune(r)
 		w, f, err := a.want(ctx, p, r)
 		if err != nil {
 			return err
@@ -34,15 +33,12 @@ func (a *Agent) Steps(ctx context.Context, p *policy.Policy) (steps []Step, err 
 			return nil
 		}
 		c := &change{Agent: a, record: r}
-		if err := c.publish(ctx, p, w, f, have); err != nil {
+		if err := c.reach(ctx, "apply", p, w, f, have, nil); err != nil {
 			return err
 		}
-		c.addNetPrio(ctx, p, w)
 		for _, s := range c.steps {
 			steps = append(steps, Step{s.text, a.parts(s.text, w, f)})
 		}
-		steps = append(steps,
-			Step{Text: "remember what was applied"}, Step{Text: "read everything back and compare"})
 		return nil
 	})
 	return steps, err

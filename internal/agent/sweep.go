@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -148,6 +149,12 @@ func picksQueues(links map[string]plan.LinkState) bool {
 
 // prune forgets contracts of processes that are gone with all their children.
 func (a *Agent) prune(r *state.Record) {
+	gone := a.gone(r)
+	r.Sets = slices.DeleteFunc(r.Sets, func(s state.Set) bool { return gone[s.Name] })
+}
+
+// gone names the sets whose process is gone with all its children.
+func (a *Agent) gone(r *state.Record) map[string]bool {
 	var tags map[uint32]uint32
 	if s, err := a.room().Sockets(); err == nil {
 		tags, _ = s.Tasks()
@@ -157,14 +164,13 @@ func (a *Agent) prune(r *state.Record) {
 	for _, tag := range tags {
 		used[tag] = true
 	}
-	var kept []state.Set
+	gone := map[string]bool{}
 	for _, set := range r.Sets {
 		if set.Selector == nil && !used[r.IDs.Names[set.Name].Tag()] && !lives(set) {
-			continue
+			gone[set.Name] = true
 		}
-		kept = append(kept, set)
 	}
-	r.Sets = kept
+	return gone
 }
 
 func lives(s state.Set) bool {
