@@ -9,8 +9,8 @@ import (
 	"github.com/weir-net/weir/internal/state"
 )
 
-// An Agent works on one scope. Its methods may be called from any goroutine but
-// not at the same time.
+// An Agent works on one scope. It holds no state of its own: what two calls at
+// once may do to each other is what two processes may.
 type Agent struct {
 	Scope    state.Scope
 	Version  string

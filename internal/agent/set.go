@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -43,12 +44,19 @@ func (a *Agent) Set(ctx context.Context, pid uint32, priority policy.Priority) e
 		}
 		removeSet(r, name)
 		r.Sets = append(r.Sets, s)
-		// Remembered first: a tag whose contract nobody knows could not be undone.
-		if err := a.Scope.Save(r); err != nil {
-			return err
+		// A new contract is remembered first: a tag that nobody knows could not be
+		// undone. A known one takes effect first.
+		steps := []func() error{
+			func() error { return a.Scope.Save(r) },
+			func() error { return a.promise(g, r, r.IDs.Names[name], &priority) },
 		}
-		if err := a.promise(g, r, r.IDs.Names[name], &priority); err != nil {
-			return err
+		if known {
+			slices.Reverse(steps)
+		}
+		for _, step := range steps {
+			if err := step(); err != nil {
+				return err
+			}
 		}
 		if err := a.tag(ctx, pid, r.IDs.Names[name].Tag(), stickyLinks(r)); err != nil {
 			return err

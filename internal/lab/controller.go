@@ -20,7 +20,8 @@ type Controller interface {
 	// Reset undoes Apply. Without one before it does nothing.
 	Reset(ctx context.Context) error
 	// ClassCounters reads what each class of a link has sent. It is called
-	// thousands of times and should not take longer than a millisecond.
+	// thousands of times, also while Set runs, and should not take longer than a
+	// millisecond.
 	ClassCounters(ctx context.Context, link string) ([]ClassCount, error)
 	// Rung says in a phrase which mechanism keeps the order on a link.
 	Rung(link string) string

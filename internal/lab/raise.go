@@ -98,8 +98,8 @@ func (l *priorityLab) clear(ctx context.Context, f *flow) error {
 	return nil
 }
 
-// set changes the level of a flow that sends and waits until the class of the
-// new level moves. It returns the time from the call, and whether it did.
+// set changes the level of a flow that sends and looks, from the call on, when the
+// class of the new level moves. It returns that time, and whether it did.
 func (l *priorityLab) set(ctx context.Context, f *flow, from, to policy.Level) (time.Duration, bool, error) {
 	before, err := l.counters(ctx)
 	if err != nil {
@@ -115,9 +115,19 @@ func (l *priorityLab) set(ctx context.Context, f *flow, from, to policy.Level) (
 		return 0, false, fmt.Errorf("tell priority %d from %d: the link has one class for both", from, to)
 	}
 	start := time.Now()
-	if err := l.Controller.Set(ctx, f.worker.PID(), to); err != nil {
+	set := make(chan error, 1)
+	go func() { set <- l.Controller.Set(ctx, f.worker.PID(), to) }()
+	took, moved, err := l.movement(ctx, start, to, was.Packets)
+	// Set may have more to do after the flow has moved.
+	if err := <-set; err != nil {
 		return 0, false, fmt.Errorf("set priority of workload %s to %d: %w", f.name, to, err)
 	}
+	return took, moved, err
+}
+
+// movement waits until the class of a level has sent more than so many packets.
+// It returns the time since start, and whether it came to that.
+func (l *priorityLab) movement(ctx context.Context, start time.Time, to policy.Level, packets uint64) (time.Duration, bool, error) {
 	for time.Since(start) < patience {
 		after, err := l.counters(ctx)
 		if err != nil {
@@ -126,7 +136,7 @@ func (l *priorityLab) set(ctx context.Context, f *flow, from, to policy.Level) (
 		took := time.Since(start)
 		if now, err := class(after, to); err != nil {
 			return 0, false, err
-		} else if now.Packets > was.Packets {
+		} else if now.Packets > packets {
 			return took, true, nil
 		}
 		if err := pause(ctx, 100*time.Microsecond); err != nil {

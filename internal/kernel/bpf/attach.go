@@ -16,7 +16,7 @@ import (
 // AttachSockets puts socket_create of this generation on the scope's cgroup, in
 // place of an older one in one step.
 func (g *Generation) AttachSockets(rules plan.Rules, o Options) error {
-	spec, err := loadSocketCreate()
+	spec, err := copied(parseSockets)
 	if err != nil {
 		return err
 	}

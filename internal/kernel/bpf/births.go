@@ -16,7 +16,7 @@ func (g *Generation) watchBirths(b plan.Births, o Options) error {
 	if err := g.fillBirths(b); err != nil {
 		return err
 	}
-	spec, err := loadBirths()
+	spec, err := copied(parseBirths)
 	if err != nil {
 		return err
 	}

@@ -94,11 +94,11 @@ func (r Room) newGeneration(n uint32, create bool) (*Generation, error) {
 
 // eachTable makes or opens the generation's tables.
 func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSpec) (*ebpf.Map, error)) error {
-	egress, err := loadLinkEgress()
+	egress, err := copied(parseEgress)
 	if err != nil {
 		return err
 	}
-	births, err := loadBirths()
+	births, err := copied(parseBirths)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 	if err := os.MkdirAll(g.linkDir(index), 0o700); err != nil {
 		return fmt.Errorf("create pin directory: %w", err)
 	}
-	spec, err := loadLinkEgress()
+	spec, err := copied(parseEgress)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (g *Generation) openLink(index int) (t linkTables, err error) {
 	if t, ok := g.links[index]; ok {
 		return t, nil
 	}
-	spec, err := loadLinkEgress()
+	spec, err := copied(parseEgress)
 	if err != nil {
 		return t, err
 	}

@@ -23,11 +23,11 @@ var ErrOtherVersion = errors.New("pinned by another version of weir")
 
 // openMemory opens the pinned memory; with create it makes what is missing.
 func (r Room) openMemory(create bool) (m memory, err error) {
-	egress, err := loadLinkEgress()
+	egress, err := copied(parseEgress)
 	if err != nil {
 		return m, err
 	}
-	sockets, err := loadSocketCreate()
+	sockets, err := copied(parseSockets)
 	if err != nil {
 		return m, err
 	}

@@ -1,0 +1,24 @@
+package bpf
+
+import (
+	"sync"
+
+	"github.com/cilium/ebpf"
+)
+
+// The objects are parsed once in a process: a command opens the same tables
+// several times, and weir set has milliseconds.
+var (
+	parseEgress  = sync.OnceValues(loadLinkEgress)
+	parseSockets = sync.OnceValues(loadSocketCreate)
+	parseBirths  = sync.OnceValues(loadBirths)
+)
+
+// copied is a spec that its caller may change.
+func copied(parse func() (*ebpf.CollectionSpec, error)) (*ebpf.CollectionSpec, error) {
+	spec, err := parse()
+	if err != nil {
+		return nil, err
+	}
+	return spec.Copy(), nil
+}
