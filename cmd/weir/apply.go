@@ -81,7 +81,7 @@ func (c *cli) runApply(cmd *cobra.Command, file string, f applyFlags) error {
 	if planned != nil {
 		name, text = planned.File, []byte(planned.Policy)
 	}
-	p, err := policy.Parse(name, text)
+	p, err := c.parse(name, text)
 	if err != nil {
 		return inPolicy(name, text, err)
 	}

@@ -102,8 +102,17 @@ func (c *cli) policy(ctx context.Context, file string) (*policy.Policy, []byte, 
 	if file == "-" {
 		file = "standard input"
 	}
-	p, err := policy.Parse(file, source)
+	p, err := c.parse(file, source)
 	return p, source, inPolicy(file, source, err)
+}
+
+// parse reads a policy; one that is applied already was read before.
+func (c *cli) parse(file string, source []byte) (*policy.Policy, error) {
+	a, err := c.agent()
+	if err != nil {
+		return policy.Parse(file, source)
+	}
+	return a.Parse(file, source)
 }
 
 // inPolicy gives errors of a policy the text that they point into.

@@ -61,7 +61,7 @@ func knownErrors() []advice {
 		{agent.ErrPending, []string{"weir confirm keeps it, weir rollback takes it back"}},
 		{agent.ErrNothingPending, []string{"weir status tells what is in force; weir reset takes it away"}},
 		{agent.ErrNothingApplied, []string{"weir apply FILE puts a policy with the links into force"}},
-		{errNoCgroup2, []string{"mount -t cgroup2 none /sys/fs/cgroup", "weir doctor tells what else is missing"}},
+		{errNoCgroup2, []string{"mount -t cgroup2 none /sys/fs/cgroup", "under ip netns exec, which hides it: nsenter --net=/run/netns/NAME weir …", "weir doctor tells what else is missing"}},
 		{netprio.ErrNetns, []string{"use weir's own programs: leave out via: net_prio, or --via net_prio"}},
 		{netprio.ErrNoController, []string{"leave out net_prio: weir's own programs need no such controller"}},
 		{netprio.ErrDisabled, []string{"boot without cgroup_no_v1=net_prio, or leave out net_prio"}},

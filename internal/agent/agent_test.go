@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/weir-net/weir/internal/plan"
-	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 	"github.com/weir-net/weir/internal/testutil"
 )
@@ -51,10 +50,11 @@ func newBenchOn(t testing.TB, wire testutil.VethOptions) *bench {
 	return b
 }
 
-// apply applies a policy and fails the test if that fails.
+// apply reads and applies a policy, as the door does, and fails the test if that
+// fails.
 func (b *bench) apply(t testing.TB, text string) []plan.Difference {
 	t.Helper()
-	p, err := policy.Parse("test.yaml", []byte(text))
+	p, err := b.Parse("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

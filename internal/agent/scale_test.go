@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -43,4 +44,32 @@ func TestManyWorkloads(t *testing.T) {
 		t.Fatalf("again: %v", d[:min(len(d), 3)])
 	}
 	t.Logf("apply %v, again %v", first, time.Since(start))
+}
+
+// BenchmarkApply10000 applies 10,000 workloads to a host without any, the text
+// read included: the bound is a second.
+func BenchmarkApply10000(b *testing.B) {
+	bench := newBench(b)
+	text := bench.policyText(manyWorkloads(10_000))
+	for b.Loop() {
+		bench.apply(b, text)
+		b.StopTimer()
+		if err := bench.Reset(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
+}
+
+// BenchmarkApplyAgain10000 applies 10,000 workloads that are applied already, as
+// weir does it: the bound is 0.2 seconds.
+func BenchmarkApplyAgain10000(b *testing.B) {
+	bench := newBench(b)
+	text := bench.policyText(manyWorkloads(10_000))
+	bench.apply(b, text)
+	for b.Loop() {
+		if d := bench.apply(b, text); len(d) != 0 {
+			b.Fatalf("%d differences", len(d))
+		}
+	}
 }

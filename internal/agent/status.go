@@ -142,6 +142,9 @@ func (s *Status) sentence() string {
 	case unprovable > 0:
 		return fmt.Sprintf("kept: %d of %d promises; %d can not be proved here", kept, len(s.Promises), unprovable)
 	}
+	if kept == 1 {
+		return "kept: 1 promise"
+	}
 	return fmt.Sprintf("kept: all %d promises", kept)
 }
 
