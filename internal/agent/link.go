@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/weir-net/weir/internal/kernel/bpf"
+	"github.com/weir-net/weir/internal/kernel/tc"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+)
+
+// addLink adds the steps that give a link its queue and its program.
+func (c *change) addLink(name string, g **bpf.Generation, w *plan.Want, f plan.LinkFacts, tcx bool) {
+	l := w.Links[name]
+	known, was := c.record.Links[name]
+	if was && known.Index != l.Index {
+		was = false // another device of that name
+	}
+	if !was {
+		c.add(fmt.Sprintf("remember what is at the root of %s", name), func() error {
+			return c.inScope(func() error { return c.remember(name, l, f) })
+		})
+	}
+	options := tc.Options{TXQueues: f.TXQueues, Adopt: true} // plan.Check has asked before
+	c.add(fmt.Sprintf("build the queue of %s: %s", name, l.Queue), func() error {
+		return c.inScope(func() error { return c.queue(l, options) })
+	})
+	c.add(fmt.Sprintf("load link_egress for %s", name), func() error {
+		rec := c.record.Links[name]
+		rec.Queue, rec.L2, rec.Filter = l.Queue, l.Rules.L2, !tcx
+		c.record.Links[name] = rec
+		if err := c.save(); err != nil {
+			return err
+		}
+		return (*g).LoadLink(l.Index, w.Rules, l.Rules, w.IDs.Highest(), fresh(c.record.IDs, w.IDs))
+	})
+}
+
+// remember records what stands at a link's root, so that it can be put back.
+func (c *change) remember(name string, l plan.LinkState, f plan.LinkFacts) error {
+	clsact, err := tc.HasClsact(l.Index)
+	if err != nil {
+		return err
+	}
+	rec := state.LinkRecord{Index: l.Index, Root: f.Root, Clsact: clsact}
+	if f.Root.Handle>>16 == plan.RootHandle {
+		rec.Root = plan.Qdisc{} // ours from a change that was broken off before it was remembered
+	} else if !f.Root.Default {
+		saved, err := tc.Save(l.Index)
+		if err != nil {
+			return err
+		}
+		if rec.Saved, err = json.Marshal(saved); err != nil {
+			return fmt.Errorf("remember root qdisc: %w", err)
+		}
+	}
+	c.record.Links[name] = rec
+	return c.save()
+}
+
+// queue builds a link's queue op by op; each may be the last that is done.
+func (c *change) queue(l plan.LinkState, options tc.Options) error {
+	ops, err := tc.Steps(l.Index, l.Queue, options)
+	if err != nil {
+		return err
+	}
+	for _, op := range ops {
+		if err := c.within(op.String()); err != nil {
+			return err
+		}
+		if err := op.Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach lets a link's program run: by tcx, or as a filter where that is missing.
+func (c *change) attach(g *bpf.Generation, index int, f plan.Features) error {
+	if f.TCX {
+		return g.AttachLink(index)
+	}
+	return tc.AttachEgress(index, g.Program(index), "weir_link_egress")
+}
+
+// removeLink adds the steps that leave a link as it was before Weir.
+func (c *change) removeLink(name string) {
+	l := c.record.Links[name]
+	c.add(fmt.Sprintf("detach link_egress from %s", name), func() error {
+		if !l.Filter {
+			return c.room().DetachLink(l.Index)
+		}
+		return ignoreGone(c.inScope(func() error { return tc.DetachEgress(l.Index, l.Clsact) }))
+	})
+	c.add(fmt.Sprintf("give %s its own queue back", name), func() error {
+		err := c.inScope(func() error { return restoreQueue(l) })
+		if err != nil {
+			return err
+		}
+		delete(c.record.Links, name)
+		return c.save()
+	})
+}
+
+func restoreQueue(l state.LinkRecord) error {
+	if l.Saved == nil {
+		return ignoreGone(tc.Remove(l.Index))
+	}
+	var s tc.Snapshot
+	if err := json.Unmarshal(l.Saved, &s); err != nil {
+		return fmt.Errorf("read what was at the root: %w", err)
+	}
+	return ignoreGone(tc.Restore(l.Index, s))
+}
+
+// ignoreGone forgives a device that is not there any more.
+func ignoreGone(err error) error {
+	if errors.Is(err, tc.ErrNoLink) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package state
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestLocks(t *testing.T) {
+	s := Scope{Run: t.TempDir() + "/run"}
+	r, err := s.LockForReading()
+	if err != nil {
+		t.Fatalf("read where nothing was ever applied: %v", err)
+	}
+	r.Unlock()
+
+	l, err := s.LockForChange()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.LockForChange(); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second change gets %v, want ErrBusy", err)
+	}
+	read := make(chan error)
+	go func() {
+		r, err := s.LockForReading()
+		if err == nil {
+			defer r.Unlock()
+		}
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		t.Fatalf("a reader came in during a change: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	l.Unlock()
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Readers share, and make a change wait, not fail.
+func TestReadersShare(t *testing.T) {
+	s := Scope{Run: t.TempDir()}
+	l, err := s.LockForChange()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Unlock()
+	var readers []*Lock
+	for range 2 {
+		r, err := s.LockForReading()
+		if err != nil {
+			t.Fatal(err)
+		}
+		readers = append(readers, r)
+	}
+	changed := make(chan error)
+	go func() {
+		l, err := s.LockForChange()
+		if err == nil {
+			l.Unlock()
+		}
+		changed <- err
+	}()
+	select {
+	case err := <-changed:
+		t.Fatalf("a change went on among readers: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	for _, r := range readers {
+		r.Unlock()
+	}
+	if err := <-changed; err != nil {
+		t.Errorf("a change after readers: %v", err)
+	}
+}
