@@ -44,7 +44,13 @@ func TestStatusSeesDrift(t *testing.T) {
 			b.here.Output("tc", "class", "change", "dev", b.link.Name, "classid", "7e1f:1", "htb", "rate", "1mbit")
 		}},
 		{"the program is detached", "link " + b.link.Name, 2, func() {
-			if err := b.room().DetachLink(b.link.Index); err != nil {
+			r, err := b.Scope.Load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Links[b.link.Name].Filter {
+				b.here.Output("tc", "filter", "del", "dev", b.link.Name, "egress")
+			} else if err := b.room().DetachLink(b.link.Index); err != nil {
 				t.Fatal(err)
 			}
 		}},
