@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // v1Controllers are the controllers of cgroup v1, and the names under which
@@ -32,7 +33,7 @@ func ParseCgroup(s string) (Cgroup, error) {
 	if before, after, ok := strings.Cut(s, ":/"); ok && !strings.Contains(before, "/") {
 		controller, known := v1Hierarchy(before)
 		if !known {
-			return Cgroup{}, &ValueError{"cgroup " + quote(s) + " names an unknown v1 controller " + quote(before), didYouMean(before, v1Controllers[:])}
+			return Cgroup{}, &ValueError{"cgroup " + quote(s) + " names an unknown v1 controller " + quote(before), DidYouMean(before, v1Controllers[:], "as in memory:/batch or name=systemd:/batch")}
 		}
 		c = Cgroup{Controller: controller, Pattern: "/" + after}
 	} else if rest, ok := below(s, cgroupMount); ok {
@@ -160,28 +161,20 @@ func matchComponent(pattern, name string) bool {
 			p++
 		case p < len(pattern) && pattern[p] == '?':
 			p++
-			n += runeLen(name[n:])
+			_, size := utf8.DecodeRuneInString(name[n:])
+			n += size
 		case p < len(pattern) && pattern[p] == name[n]:
 			p++
 			n++
 		case star >= 0:
-			resume += runeLen(name[resume:])
+			_, size := utf8.DecodeRuneInString(name[resume:])
+			resume += size
 			p, n = star+1, resume
 		default:
 			return false
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
-}
-
-// runeLen is the length of the first character, 1 for a byte that is none.
-func runeLen(s string) int {
-	for i := range s {
-		if i > 0 {
-			return i
-		}
-	}
-	return len(s)
 }
 
 // String writes the selector as ParseCgroup reads it; a unit's "/**/NAME" is

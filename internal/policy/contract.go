@@ -28,11 +28,8 @@ func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
 			continue
 		}
 		if onLinks && !m.isLink[name] {
-			help := didYouMean(name, m.declared)
-			if Suggest(name, m.declared) == "" {
-				help = "declare it under links, or leave it out"
-			}
-			m.report(each.link.span, "link "+quote(name)+" is not declared", help)
+			m.report(each.link.span, "link "+quote(name)+" is not declared",
+				DidYouMean(name, m.declared, "declare it under links, or leave it out"))
 		} else if !onLinks {
 			m.refuse(each.link.span, CheckLinkName(name))
 		}
@@ -58,7 +55,7 @@ func (m *meaning) noLinks(p rawPriority) {
 }
 
 func (m *meaning) level(s scalar) Level {
-	if !m.integer(s, "priority") {
+	if !m.unquoted(s, "priority") {
 		return Unset
 	}
 	level, err := ParseLevel(s.text)

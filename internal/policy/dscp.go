@@ -19,7 +19,7 @@ var dscps = [...]struct {
 // *ValueError.
 func ParseDSCP(s string) (int8, error) {
 	if isNumber(s) {
-		n, err := number("dscp", s, 63)
+		n, err := number("dscp", s, 0, 63)
 		if err != nil && len(s) <= 3 {
 			if tos, _ := strconv.Atoi(s); tos > 63 && tos <= 255 && tos%4 == 0 {
 				return -1, &ValueError{"dscp " + s + " is out of range", "0 to 63; as a TOS byte it would be dscp " + strconv.Itoa(tos/4)}
@@ -34,10 +34,7 @@ func ParseDSCP(s string) (int8, error) {
 		}
 		names[i] = d.name
 	}
-	help := "cs0 to cs7, af11 to af43, ef, va, le, or a number from 0 to 63"
-	if near := Suggest(s, names); near != "" {
-		help = "did you mean " + quote(near) + "?"
-	}
+	help := DidYouMean(s, names, "cs0 to cs7, af11 to af43, ef, va, le, or a number from 0 to 63")
 	return -1, &ValueError{"dscp " + quote(s) + " is not known", help}
 }
 

@@ -8,11 +8,11 @@ import (
 // ParseLevel reads a priority, a decimal number from 0 to 15. The error is a
 // *ValueError.
 func ParseLevel(s string) (Level, error) {
-	n, err := number("priority", s, Levels-1)
+	n, err := number("priority", s, 0, Levels-1)
 	if err != nil {
 		invalid := err.(*ValueError)
-		if !strings.HasPrefix(invalid.Help, "write ") {
-			invalid.Help = "0 to 15, and 15 is the highest"
+		if invalid.Help == "0 to 15" {
+			invalid.Help += ", and 15 is the highest"
 		}
 		return Unset, invalid
 	}

@@ -49,7 +49,7 @@ func (m *meaning) selector(raw rawSelector) (s Selector, ok bool) {
 // process reads the keys that select by what sends.
 func (m *meaning) process(raw rawSelector, s *Selector) {
 	var err error
-	if v := raw.get("pid"); m.integer(v, "pid") {
+	if v := raw.get("pid"); m.unquoted(v, "pid") {
 		s.Kind, s.Span = KindPID, v.span
 		s.PID, err = ParsePID(v.text)
 		m.refuse(v.span, err)
@@ -66,11 +66,11 @@ func (m *meaning) process(raw rawSelector, s *Selector) {
 	}
 	if v := raw.get("user"); v.given() {
 		s.Kind, s.Span, s.User = KindUser, v.span, v.text
-		m.refuse(v.span, CheckUser(v.text))
+		m.refuse(v.span, checkUser(v.text))
 	}
 	if v := raw.get("exe"); v.given() {
 		s.Kind, s.Span, s.Exe = KindExe, v.span, v.text
-		m.refuse(v.span, CheckExe(v.text))
+		m.refuse(v.span, checkExe(v.text))
 	}
 }
 
@@ -79,13 +79,10 @@ func ParsePID(s string) (uint32, error) {
 	if !isNumber(s) {
 		return 0, &ValueError{"pid " + quote(s) + " is not a number", "select a program by exe, unit or cgroup"}
 	}
-	n, err := number("pid", s, maxPID)
-	switch invalid, _ := err.(*ValueError); {
-	case err == nil && n == 0:
+	if s == "0" {
 		return 0, &ValueError{"pid 0 is no process", "1 to " + strconv.Itoa(maxPID)}
-	case err != nil && strings.HasPrefix(invalid.Help, "0 to"):
-		invalid.Help = "1 to " + strconv.Itoa(maxPID)
 	}
+	n, err := number("pid", s, 1, maxPID)
 	return uint32(n), err
 }
 
@@ -93,15 +90,15 @@ func ParsePID(s string) (uint32, error) {
 func (m *meaning) flow(raw rawSelector) Flow {
 	flow := AnyFlow()
 	var err error
-	if v := raw.get("protocol"); m.integer(v, "protocol") {
+	if v := raw.get("protocol"); m.unquoted(v, "protocol") {
 		flow.Protocol, err = ParseProtocol(v.text)
 		m.refuse(v.span, err)
 	}
 	if v := raw.get("cidr"); v.given() {
-		flow.Prefix, err = ParsePrefix(v.text)
+		flow.Prefix, err = parsePrefix(v.text)
 		m.refuse(v.span, err)
 	}
-	if v := raw.get("dscp"); m.integer(v, "dscp") {
+	if v := raw.get("dscp"); m.unquoted(v, "dscp") {
 		flow.DSCP, err = ParseDSCP(v.text)
 		m.refuse(v.span, err)
 	}
@@ -125,25 +122,27 @@ func (m *meaning) flow(raw rawSelector) Flow {
 	return flow
 }
 
-// ports reads the ports of one item; more than MaxPorts is an error, and so is
+// ports reads the ports of one item; more than maxPorts is an error, and so is
 // one that stands there twice.
 func (m *meaning) ports(scalars []scalar) []PortRange {
-	ranges := make([]PortRange, 0, len(scalars))
+	written := make([]portsAt, 0, len(scalars))
 	count := 0
 	for _, s := range scalars {
-		r, err := ParsePorts(s.text)
+		r, err := parsePorts(s.text)
 		m.refuse(s.span, err)
 		if err == nil {
-			ranges = append(ranges, r)
+			written = append(written, portsAt{r, s.span})
 			count += r.Count()
 		}
 	}
-	at := scalars[0].span
-	if count > MaxPorts {
-		m.report(at, strconv.Itoa(count)+" ports are more than the "+strconv.Itoa(MaxPorts)+" that one item can name",
+	if count > maxPorts {
+		m.report(scalars[0].span, strconv.Itoa(count)+" ports are more than the "+strconv.Itoa(maxPorts)+" that one item can name",
 			"match wide ranges by protocol or cidr instead")
-	} else if twice, overlap := sortPorts(ranges); overlap {
-		m.report(at, "port "+twice.String()+" is listed twice", "")
+		return nil
+	}
+	ranges, twice := sortPorts(written)
+	if twice != nil {
+		m.report(twice.span, "port "+twice.String()+" is listed twice", "")
 	}
 	return ranges
 }

@@ -90,9 +90,9 @@ func (m *meaning) version(raw rawPolicy, at Span) {
 	}
 }
 
-// integer refuses a number in quotes, so that every policy has one way to
-// write it.
-func (m *meaning) integer(s scalar, what string) bool {
+// unquoted reports that there is a value, and refuses a number in quotes, so that
+// every policy has one way to write it.
+func (m *meaning) unquoted(s scalar, what string) bool {
 	if s.kind == quoted && isNumber(s.text) {
 		m.report(s.span, what+" is a number, and stands in quotes", "write "+clip(s.text))
 		return false

@@ -77,9 +77,8 @@ default: {priority: 3}
 	web := got.Workloads[0]
 	for what, c := range map[string]struct{ got, want Span }{
 		"link":      {got.Links[1].Span, Span{3, 3, 3, 7}},
-		"rate":      {got.Links[1].RateSpan, Span{3, 16, 3, 23}},
 		"scheduler": {got.Links[1].SchedulerSpan, Span{3, 36, 3, 39}},
-		"no rate":   {got.Links[0].RateSpan, Span{}},
+		"none":      {got.Links[0].SchedulerSpan, Span{}},
 		"workload":  {web.Span, Span{6, 3, 6, 6}},
 		"unit":      {web.Match[0].Span, Span{8, 15, 8, 20}},
 		"flow":      {web.Match[1].Span, Span{9, 9, 12, 17}},
@@ -163,9 +162,9 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 	var b strings.Builder
 	b.WriteString("version: 1\nlinks:\n")
 	for _, link := range links {
-		fmt.Fprintf(&b, "  \"%s\": {scheduler: %s", link, rapid.SampledFrom(Schedulers()).Draw(t, "scheduler"))
+		fmt.Fprintf(&b, "  \"%s\": {scheduler: %s", link, rapid.SampledFrom(schedulers()).Draw(t, "scheduler"))
 		if rapid.Bool().Draw(t, "rated") {
-			fmt.Fprintf(&b, ", rate: %s", Rate(rapid.Uint64Min(8).Draw(t, "rate")))
+			fmt.Fprintf(&b, ", rate: %s", Rate(rapid.Uint64Min(uint64(MinRate)).Draw(t, "rate")))
 		}
 		fmt.Fprintf(&b, ", adopt: %v}\n", rapid.Bool().Draw(t, "adopt"))
 	}
@@ -187,6 +186,7 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 				fmt.Sprintf("{pid: %d}", n),
 				fmt.Sprintf("{cgroup: /c%d/*/**}", n),
 				fmt.Sprintf("{cgroup: memory:/c%d}", n),
+				fmt.Sprintf("{cgroup: \"name=My Box:/c%d\"}", n),
 				fmt.Sprintf("{unit: u%d}", n),
 				fmt.Sprintf("{unit: \"u%d@*.scope\"}", n),
 				fmt.Sprintf("{user: u%d}", n),
@@ -300,7 +300,7 @@ func checkPolicy(t failer, p *Policy) {
 		}
 	}
 	for _, w := range p.Workloads {
-		if CheckWorkloadName(w.Name) != nil || len(w.Match) == 0 || w.Span.Line == 0 || w.Contract.Span.Line == 0 {
+		if checkWorkloadName(w.Name) != nil || len(w.Match) == 0 || w.Span.Line == 0 || w.Contract.Span.Line == 0 {
 			t.Errorf("workload %+v", w)
 		}
 		checkPriority(w.Contract.Priority)
@@ -315,7 +315,7 @@ func checkPolicy(t failer, p *Policy) {
 				for _, r := range s.Flow.Ports {
 					count += r.Count()
 				}
-				if s.Flow.String() == "any" || count > MaxPorts || s.Flow.Prefix.IsValid() && s.Flow.Prefix != s.Flow.Prefix.Masked() {
+				if s.Flow.String() == "any" || count > maxPorts || s.Flow.Prefix.IsValid() && s.Flow.Prefix != s.Flow.Prefix.Masked() {
 					t.Errorf("selector %+v", s)
 				}
 			}

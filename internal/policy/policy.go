@@ -18,8 +18,8 @@ type Link struct {
 	Adopt     bool      // a foreign root qdisc may be replaced, and is put back by reset
 	Span      Span      // of the name
 
-	// Where the values stand; zero where the file leaves them out.
-	RateSpan, SchedulerSpan Span
+	// SchedulerSpan is where the scheduler stands; zero where the file leaves it out.
+	SchedulerSpan Span
 }
 
 // A Scheduler names the rung of the strict-order ladder that a link shall use.
@@ -148,6 +148,3 @@ type Span struct {
 
 // A Rate is a bandwidth in bit/s.
 type Rate uint64
-
-// A Size is a number of bytes.
-type Size uint64

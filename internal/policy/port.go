@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// MaxPorts is how many ports one match item may name, counted one by one: each
+// maxPorts is how many ports one match item may name, counted one by one: each
 // is an entry of the kernel's match table.
-const MaxPorts = 1024
+const maxPorts = 1024
 
-// ParsePorts reads a port ("80") or a range with both ends in it ("8000-8099").
+// parsePorts reads a port ("80") or a range with both ends in it ("8000-8099").
 // The error is a *ValueError.
-func ParsePorts(s string) (PortRange, error) {
+func parsePorts(s string) (PortRange, error) {
 	first, last, ranged := strings.Cut(s, "-")
 	if s != "" && strings.Trim(s, "0123456789-") != "" || first == "" || ranged && last == "" {
 		return PortRange{}, portNameError(s)
@@ -36,12 +36,10 @@ func ParsePorts(s string) (PortRange, error) {
 }
 
 func portNumber(s string) (uint16, error) {
-	n, err := number("port", s, 65535)
-	if err == nil && n == 0 {
-		err = &ValueError{"port 0 is never on the wire", "1 to 65535"}
-	} else if err != nil && !strings.HasPrefix(err.(*ValueError).Help, "write") {
-		err.(*ValueError).Help = "1 to 65535"
+	if s == "0" {
+		return 0, &ValueError{"port 0 is never on the wire", "1 to 65535"}
 	}
+	n, err := number("port", s, 1, 65535)
 	return uint16(n), err
 }
 
@@ -66,7 +64,7 @@ func portNameError(s string) error {
 // Count is the number of ports in the range.
 func (r PortRange) Count() int { return int(r.Last) - int(r.First) + 1 }
 
-// String writes the range as ParsePorts reads it.
+// String writes the range as parsePorts reads it.
 func (r PortRange) String() string {
 	if r.First == r.Last {
 		return strconv.Itoa(int(r.First))
@@ -74,15 +72,29 @@ func (r PortRange) String() string {
 	return strconv.Itoa(int(r.First)) + "-" + strconv.Itoa(int(r.Last))
 }
 
-// sortPorts orders ranges and returns the first two that overlap, if any.
-func sortPorts(ranges []PortRange) (twice PortRange, overlap bool) {
-	slices.SortFunc(ranges, func(a, b PortRange) int {
+// portsAt is a range and where it stands in the file.
+type portsAt struct {
+	PortRange
+	span Span
+}
+
+// sortPorts returns the ranges in order, and the first ports that two of them
+// share, where the second of the two stands; nil if there are none.
+func sortPorts(written []portsAt) (ranges []PortRange, twice *portsAt) {
+	slices.SortStableFunc(written, func(a, b portsAt) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last))
 	})
-	for i := 1; i < len(ranges); i++ {
-		if ranges[i].First <= ranges[i-1].Last {
-			return PortRange{ranges[i].First, min(ranges[i].Last, ranges[i-1].Last)}, true
+	ranges = make([]PortRange, len(written))
+	for i, w := range written {
+		ranges[i] = w.PortRange
+		if twice != nil || i == 0 || w.First > written[i-1].Last {
+			continue
+		}
+		before := written[i-1]
+		twice = &portsAt{PortRange{w.First, min(w.Last, before.Last)}, w.span}
+		if before.span.after(w.span) {
+			twice.span = before.span
 		}
 	}
-	return PortRange{}, false
+	return ranges, twice
 }

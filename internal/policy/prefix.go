@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// ParsePrefix reads an IPv4 or IPv6 prefix; a bare address is a prefix of its
+// parsePrefix reads an IPv4 or IPv6 prefix; a bare address is a prefix of its
 // full length. Bits behind the prefix must be zero: 10.1.2.3/8 is more often a
 // slip than an abbreviation. The error is a *ValueError.
-func ParsePrefix(s string) (netip.Prefix, error) {
+func parsePrefix(s string) (netip.Prefix, error) {
 	fail := func(message, help string) (netip.Prefix, error) {
 		return netip.Prefix{}, &ValueError{"cidr " + quote(s) + " " + message, help}
 	}
@@ -75,10 +75,7 @@ func unmapped(addr netip.Addr, length string, slash bool) string {
 	return v4.String()
 }
 
-// quoteless is the inside of quote.
-func quoteless(s string) string { return strings.Trim(quote(s), `"`) }
-
-// formatPrefix writes a prefix as ParsePrefix reads it, hosts without a length.
+// formatPrefix writes a prefix as parsePrefix reads it, hosts without a length.
 func formatPrefix(p netip.Prefix) string {
 	if p.IsSingleIP() {
 		return p.Addr().String()

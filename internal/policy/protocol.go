@@ -25,7 +25,7 @@ var protocols = [...]protocol{
 // is a *ValueError.
 func ParseProtocol(s string) (int16, error) {
 	if isNumber(s) {
-		n, err := number("protocol", s, 255)
+		n, err := number("protocol", s, 0, 255)
 		return int16(n), err
 	}
 	for _, p := range protocols {
@@ -33,10 +33,7 @@ func ParseProtocol(s string) (int16, error) {
 			return p.number, nil
 		}
 	}
-	help := "a number from 0 to 255 names any protocol"
-	if near := Suggest(s, protocolNames()); near != "" {
-		help = "did you mean " + quote(near) + "?"
-	}
+	help := DidYouMean(s, protocolNames(), "a number from 0 to 255 names any protocol")
 	return -1, &ValueError{"protocol " + quote(s) + " is not known", help}
 }
 

@@ -50,7 +50,8 @@ func TestRateRefuses(t *testing.T) {
 		"10Mibit": "10Mbit", "010Mbit": "10Mbit", "00.5Mbit": "0.5Mbit", "-1Mbit": "10Mbit", "1e3Kbit": "decimals", "10Mbti": "10Mbit?",
 		"0x10bit": "decimals", "10b": "10bit?", "1_000Kbit": "",
 		"1.2.3Mbit": "", "1.Mbit": "", ".5Mbit": "", "0.5bit": "", "18446744073709551616bit": "", "99999999Tbit": "",
-		strings.Repeat("9", 50) + "bit": "", "10Mbit ": "10Mbit", "10Mbit\x00": "",
+		strings.Repeat("9", 50) + "bit": "", "10Mbit ": "10Mbit", "10Mbit\x00": "", "10 ": "10Mbit", "1000000000\t": "1Gbit",
+		"10bps": "80bit", "2305843009213693952bps": "2305843009213693952bit?",
 	} {
 		got, err := ParseRate(text)
 		invalid, ok := err.(*ValueError)

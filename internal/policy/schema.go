@@ -9,8 +9,8 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// SchemaID is the address that a policy file names to get help from an editor.
-const SchemaID = "https://weir-net.github.io/schema/policy-1.json"
+// schemaID is the address that a policy file names to get help from an editor.
+const schemaID = "https://weir-net.github.io/schema/policy-1.json"
 
 // JSONSchema returns the JSON Schema (draft 2020-12) of a policy file, for
 // editors. It cannot say all that Parse checks: what needs two places of the
@@ -22,7 +22,7 @@ func JSONSchema() []byte {
 		Namer:     func(t reflect.Type) string { return strings.ToLower(strings.TrimPrefix(t.Name(), "schema")) },
 	}
 	schema := reflector.Reflect(schemaPolicy{})
-	schema.ID = SchemaID
+	schema.ID = schemaID
 	schema.Title = "Weir policy"
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
@@ -76,7 +76,7 @@ func (schemaPolicy) JSONSchemaExtend(s *jsonschema.Schema) {
 // JSONSchemaExtend lists the schedulers.
 func (schemaLink) JSONSchemaExtend(s *jsonschema.Schema) {
 	if scheduler, ok := s.Properties.Get("scheduler"); ok {
-		for _, name := range Schedulers() {
+		for _, name := range schedulers() {
 			scheduler.Enum = append(scheduler.Enum, string(name))
 		}
 	}
@@ -104,7 +104,7 @@ func intSchema(low, high int) *jsonschema.Schema {
 // schema counts characters, but every real name is ASCII.
 func linkNameSchema(also ...any) *jsonschema.Schema {
 	names := &jsonschema.Schema{
-		Pattern: `^[^\s/:]{1,15}$`,
+		Pattern: `^[^\x00-\x20\x7f/:]{1,15}$`,
 		Not:     &jsonschema.Schema{Enum: []any{".", "..", "default", "all"}},
 	}
 	if len(also) == 0 {
@@ -122,12 +122,12 @@ func (schemaMatch) JSONSchema() *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "object", Properties: properties, Required: []string{key}, AdditionalProperties: jsonschema.FalseSchema}
 	}
 	text := func(pattern string) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Pattern: pattern} }
-	user := &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(`^[^\s:,/*?]{1,256}$`), intSchema(0, 1<<32-2)}}
+	user := &jsonschema.Schema{OneOf: []*jsonschema.Schema{text(`^[^\x00-\x20\x7f:,/*?]{1,256}$`), intSchema(0, 1<<32-2)}}
 	return &jsonschema.Schema{
 		Description: "One of pid, cgroup, unit, user, exe, or a flow by any of port, protocol, cidr, dscp.",
 		OneOf: []*jsonschema.Schema{
 			only("pid", "A process, its sockets and its children.", intSchema(1, maxPID)),
-			only("cgroup", "A cgroup path; * and ? stand for characters, a last ** for any depth.", text(`^([a-z0-9_,=.-]+:)?/`)),
+			only("cgroup", "A cgroup path; * and ? stand for characters, a last ** for any depth.", text(`^([^/]+:)?/`)),
 			only("unit", "A systemd unit; without a type it is a service.", text(`^[A-Za-z0-9:_.\\@*?-]{1,247}$`)),
 			only("user", "A user, by name or number.", user),
 			only("exe", "The absolute path of an executable.", text(`^/[^*?\[]*[^*?\[/]$`)),

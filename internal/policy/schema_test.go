@@ -37,10 +37,10 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 		t.Fatal(err)
 	}
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource(SchemaID, document); err != nil {
+	if err := compiler.AddResource(schemaID, document); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := compiler.Compile(SchemaID)
+	schema, err := compiler.Compile(schemaID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,9 +73,9 @@ func (f Flow) String() string {
 	return strings.Join(keys, ", ")
 }
 
-// CheckExe refuses what cannot be the path of an executable. The error is a
+// checkExe refuses what cannot be the path of an executable. The error is a
 // *ValueError.
-func CheckExe(path string) error {
+func checkExe(path string) error {
 	fail := func(message, help string) error { return &ValueError{"exe " + quote(path) + " " + message, help} }
 	switch {
 	case !strings.HasPrefix(path, "/"):
@@ -95,37 +95,18 @@ func CheckExe(path string) error {
 	return nil
 }
 
-// CheckUser refuses what can be neither a user's name nor a decimal uid. Whether
+// checkUser refuses what can be neither a user's name nor a decimal uid. Whether
 // the user exists is for the host to know. The error is a *ValueError.
-func CheckUser(user string) error {
+func checkUser(user string) error {
 	if isNumber(user) {
 		const noUser = 1<<32 - 1 // (uid_t)-1 means "unchanged" to the kernel, never a user
-		_, err := number("user", user, noUser-1)
+		_, err := number("user", user, 0, noUser-1)
 		return err
 	}
 	// What useradd(8) forbids, no more: names from LDAP hold dots, @ and \.
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(":,/*?", r) }
 	if user == "" || len(user) > 256 || strings.ContainsFunc(user, bad) {
 		return &ValueError{"user " + quote(user) + " is not a user's name or number", ""}
-	}
-	return nil
-}
-
-// CheckLinkName refuses what the kernel would not take as the name of a network
-// device. The error is a *ValueError.
-func CheckLinkName(name string) error {
-	fail := func(message string) error { return &ValueError{"interface " + quote(name) + " " + message, ""} }
-	switch {
-	case name == "" || len(name) > 15:
-		return fail("must have 1 to 15 bytes")
-	case name == "." || name == "..":
-		return fail("is not a name")
-	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '/' || r == ':' || r == 0x7f }):
-		return fail("has a space, slash, colon or control character")
-	case name == "default" || name == "all":
-		// net/ipv4/devinet.c, sysctl_dev_name_is_allowed: they are directories of
-		// net.ipv4.conf, and "default" is a key of a priority here.
-		return fail("is a name that the kernel keeps for itself")
 	}
 	return nil
 }

@@ -7,12 +7,12 @@ import (
 
 func TestCheckExe(t *testing.T) {
 	for _, good := range []string{"/bin/x", "/a", "/usr/bin/with space", "/usr/lib/a..b"} {
-		if err := CheckExe(good); err != nil {
+		if err := checkExe(good); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, bad := range []string{"", "rsync", "/", "/usr/bin/", "/usr//bin", "/usr/../bin", "/.", "/usr/bin/*", "/" + strings.Repeat("a", 5000)} {
-		if CheckExe(bad) == nil {
+		if checkExe(bad) == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}
@@ -20,38 +20,12 @@ func TestCheckExe(t *testing.T) {
 
 func TestCheckUser(t *testing.T) {
 	for _, good := range []string{"root", "0", "4294967294", "www-data", "first.last@example.org", `DOMAIN\user`, "_apt", "machine$"} {
-		if err := CheckUser(good); err != nil {
+		if err := checkUser(good); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, bad := range []string{"", "a b", "a:b", "a,b", "a/b", "*", "-1", "4294967295", "007", "1e3", "a\n"} {
-		if CheckUser(bad) == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}
-
-func TestCheckLinkName(t *testing.T) {
-	for _, good := range []string{"e", "eth0", "br-lan", "eth0.100", "fifteen-bytes-x", "wlp0s20f3", "eth0@x"} {
-		if err := CheckLinkName(good); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, bad := range []string{"", "sixteen-bytes-xx", "a b", "a/b", "a:b", ".", "..", "all", "default", "a\tb", "\x00"} {
-		if CheckLinkName(bad) == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}
-
-func TestCheckWorkloadName(t *testing.T) {
-	for _, good := range []string{"a", "0", "a.b_c-d", strings.Repeat("a", 63)} {
-		if err := CheckWorkloadName(good); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, bad := range []string{"", "A", "-a", ".a", "_a", "a b", "a/b", "é", strings.Repeat("a", 64), "a\n"} {
-		if CheckWorkloadName(bad) == nil {
+		if checkUser(bad) == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}

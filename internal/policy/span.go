@@ -7,6 +7,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+// after reports that a span starts behind another.
+func (s Span) after(other Span) bool {
+	return s.Line > other.Line || s.Line == other.Line && s.Column > other.Column
+}
+
 // span finds where a node stands. The YAML library knows where nodes start; the
 // end is found in the text.
 func (s source) span(n *yaml.Node) Span {

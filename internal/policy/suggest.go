@@ -58,12 +58,17 @@ func distance(a, b string) int {
 	return last[len(b)]
 }
 
-// didYouMean is the help for a wrong word: the near candidate, else all of them
-// if they are few enough to read.
-func didYouMean(word string, candidates []string) string {
+// DidYouMean is the help for a wrong word: the near candidate, else what the
+// caller has to say.
+func DidYouMean(word string, candidates []string, otherwise string) string {
 	if near := Suggest(word, candidates); near != "" {
 		return "did you mean " + quote(near) + "?"
 	}
+	return otherwise
+}
+
+// possible names all candidates, if they are few enough to read.
+func possible(candidates []string) string {
 	if len(candidates) == 0 || len(candidates) > 12 {
 		return ""
 	}

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ParseUnit reads the name of a systemd unit, globs with * and ? included, and
 // returns the pattern "/**/NAME" that finds its cgroup at any depth: below its
@@ -21,7 +24,7 @@ func unitName(s string) (string, error) {
 		return "", &ValueError{"unit " + quote(s) + " is a path", "name the unit alone, or select by cgroup"}
 	}
 	if i := strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune(allowed, r) }); i >= 0 {
-		return "", &ValueError{"unit " + quote(s) + " has characters that no unit name has", `systemd-escape prints the name of any text`}
+		return "", &ValueError{"unit " + quote(s) + " has characters that no unit name has", "systemd-escape prints the name of any text"}
 	}
 	if s == "" || len(s) > 247 {
 		return "", &ValueError{"unit " + quote(s) + " must have 1 to 247 characters", ""}
@@ -40,13 +43,13 @@ func unitName(s string) (string, error) {
 	case dot == 0:
 		return "", &ValueError{"unit " + quote(s) + " has no name", "as in nginx.service"}
 	}
-	switch suffix {
-	case "service", "scope", "slice", "socket", "mount", "swap":
+	types := []string{"service", "scope", "slice", "socket", "mount", "swap"}
+	switch {
+	case slices.Contains(types, suffix):
 		return s, nil
-	case "target", "timer", "path", "automount", "device":
+	case slices.Contains([]string{"target", "timer", "path", "automount", "device"}, suffix):
 		return "", &ValueError{"unit " + quote(s) + " has no processes: a " + suffix + " only starts others", "name the service that it starts"}
 	}
-	types := []string{"service", "scope", "slice", "socket", "mount", "swap"}
 	if near := Suggest(suffix, types); near != "" {
 		return "", &ValueError{"unit " + quote(s) + " has an unknown type", "did you mean " + quote(s[:dot+1]+near) + "?"}
 	}

@@ -25,30 +25,39 @@ func (e *ValueError) Error() string {
 }
 
 // quote shows text of the user: on one line, in quotes, and never long.
-func quote(s string) string {
-	const most = 48
-	if utf8.RuneCountInString(s) > most {
-		runes := []rune(s)
-		s = string(runes[:most-1]) + "…"
-	}
-	return strconv.Quote(s)
+func quote(s string) string { return strconv.Quote(cut(s, 48)) }
+
+// quoteless is the inside of quote.
+func quoteless(s string) string {
+	quoted := quote(s)
+	return quoted[1 : len(quoted)-1]
 }
 
-// number reads a decimal number up to max. Signs, fractions, exponents, digits
-// in groups and leading zeros are refused: YAML 1.1 reads 010 as 8.
-func number(what, s string, max uint64) (uint64, error) {
-	digits := s != "" && strings.Trim(s, "0123456789") == ""
-	switch {
-	case !digits && strings.HasPrefix(s, "-") && len(s) > 1 && strings.Trim(s[1:], "0123456789") == "":
-		return 0, &ValueError{what + " " + clip(s) + " is out of range", "0 to " + strconv.FormatUint(max, 10)}
-	case !digits:
-		return 0, &ValueError{what + " " + quote(s) + " is not a decimal number", ""}
-	case len(s) > 1 && s[0] == '0':
+// clip bounds a harmless text, such as digits, in length.
+func clip(s string) string { return cut(s, 24) }
+
+// cut shows the first characters of a text that has more than most.
+func cut(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
+	}
+	return string([]rune(s)[:most-1]) + "…"
+}
+
+// number reads a decimal number from low to high. Signs, fractions, exponents,
+// digits in groups and leading zeros are refused: YAML 1.1 reads 010 as 8.
+func number(what, s string, low, high uint64) (uint64, error) {
+	limits := strconv.FormatUint(low, 10) + " to " + strconv.FormatUint(high, 10)
+	digits, _ := strings.CutPrefix(s, "-")
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, &ValueError{what + " " + quote(s) + " is not a decimal number", limits}
+	}
+	if len(s) > 1 && s[0] == '0' {
 		return 0, leadingZero(what, s)
 	}
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil || n > max {
-		return 0, &ValueError{what + " " + clip(s) + " is out of range", "0 to " + strconv.FormatUint(max, 10)}
+	n, err := strconv.ParseUint(s, 10, 64) // refuses a sign
+	if err != nil || n < low || n > high {
+		return 0, &ValueError{what + " " + clip(s) + " is out of range", limits}
 	}
 	return n, nil
 }
@@ -63,14 +72,6 @@ func leadingZero(what, s string) *ValueError {
 		what + " " + clip(s) + " has a leading zero, which some read as octal",
 		"write " + clip(plain),
 	}
-}
-
-// clip bounds a harmless text, such as digits, in length.
-func clip(s string) string {
-	if len(s) > 24 {
-		return s[:24] + "…"
-	}
-	return s
 }
 
 // sortedKeys are a map's keys in order, so that no output depends on the map's.

@@ -2,11 +2,11 @@ package policy
 
 import "strings"
 
-// CheckWorkloadName refuses what cannot be the name of a workload: names are
+// checkWorkloadName refuses what cannot be the name of a workload: names are
 // 1 to 63 characters out of a-z, 0-9, dot, underscore and dash, and start with a
-// letter or digit. They become file names and metric labels as they are. The
-// error is a *ValueError.
-func CheckWorkloadName(name string) error {
+// letter or digit. They become names of net_prio groups as they are. The error
+// is a *ValueError.
+func checkWorkloadName(name string) error {
 	fits := func(s string) bool {
 		if s == "" || len(s) > 63 || strings.ContainsRune("._-", rune(s[0])) {
 			return false
@@ -26,7 +26,7 @@ func CheckWorkloadName(name string) error {
 
 func (m *meaning) workload(raw rawWorkload) Workload {
 	w := Workload{Name: raw.name.text, Span: raw.name.span}
-	m.refuse(raw.name.span, CheckWorkloadName(w.Name))
+	m.refuse(raw.name.span, checkWorkloadName(w.Name))
 	if !raw.keys.record {
 		return w // reported as no mapping
 	}
@@ -75,6 +75,7 @@ func (m *meaning) via(s scalar) (via Via, ok bool) {
 	case string(ViaNetPrio):
 		return ViaNetPrio, true
 	}
-	m.report(s.span, "via "+quote(s.text)+" is not known", didYouMean(s.text, []string{"bpf", string(ViaNetPrio)}))
+	names := []string{"bpf", string(ViaNetPrio)}
+	m.report(s.span, "via "+quote(s.text)+" is not known", DidYouMean(s.text, names, possible(names)))
 	return ViaBPF, false
 }
