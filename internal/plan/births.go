@@ -69,7 +69,7 @@ func (c cgroupClaims) expect(pattern policy.Cgroup, id ContractID) {
 		hierarchy = "1"
 	}
 	kind, literal := birth(pattern.Pattern)
-	r := rank(pattern.Pattern)
+	r := rank(pattern)
 	switch kind {
 	case birthPath:
 		c.paths.add(hierarchy+literal, r, id)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -42,4 +43,52 @@ func TestBirths(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// born is whose the kernel side holds a new cgroup to be.
+func (b Births) born(hierarchy, path string) ContractID {
+	key, name := hierarchy+path, path[strings.LastIndexByte(path, '/')+1:]
+	if id, ok := b.Paths[key]; ok {
+		return id
+	}
+	for end := len(key); end >= len(key)-len(name); end-- {
+		if id, ok := b.Prefixes[key[:end]]; ok {
+			return id
+		}
+	}
+	if hierarchy == "" {
+		return b.Names[name]
+	}
+	return Unclaimed
+}
+
+// TestBirthsAgreeWithTheWalk makes every cgroup of the tree anew: the kernel
+// gives it to the workload that the walk of the next apply gives it to. Only
+// what the kernel follows no pattern to is left to the walk.
+func TestBirthsAgreeWithTheWalk(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := &policy.Policy{}
+		controller := rapid.SampledFrom([]string{"", "memory"}).Draw(t, "controller")
+		patterns := []string{
+			"/a", "/a/b", "/a/*", "/a/b*", "/a/**", "/*/b", "/?/b", "/a*", "/a/?", "/a/?*", "/**", "/*/**", "/a/b/**", "/a/*/d", "/**/b", "/**/?", "/**/d*",
+		}
+		for i, pattern := range rapid.SliceOfNDistinct(rapid.SampledFrom(patterns), 1, 6, rapid.ID[string]).Draw(t, "patterns") {
+			p.Workloads = append(p.Workloads, policy.Workload{Name: string(rune('a' + i)), Match: []policy.Selector{
+				{Kind: policy.KindCgroup, Cgroup: policy.Cgroup{Controller: controller, Pattern: pattern}},
+			}})
+		}
+		w, errs := Wanted(p, hostOf(p), IDs{}, nil)
+		if len(errs) > 0 {
+			t.Fatal(policy.Errors(errs))
+		}
+		for i, path := range tree[1:] {
+			walked, hierarchy := w.Rules.Cgroups[v2ID(i+1)], ""
+			if controller != "" {
+				walked, hierarchy = w.Rules.Cgroups1[v1ID(i+1)], "1"
+			}
+			if id := w.Rules.Births.born(hierarchy, path); id != Unclaimed && id != walked {
+				t.Fatalf("%s is born to %d, the walk gives it to %d", path, id, walked)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -21,8 +22,15 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		checkLink(l, f, add)
 	}
 	controller1 := ""
+	matched := matchedByCgroup(p)
 	for _, w := range p.Workloads {
+		if w.Via == policy.ViaNetPrio {
+			checkNetPrio(w, matched, f, add)
+		}
 		for _, s := range w.Match {
+			if w.Via == policy.ViaBPF {
+				checkIdentity(s, f, add)
+			}
 			checkSelector(s, f, add)
 			c := s.Cgroup.Controller
 			if c != "" && controller1 != "" && c != controller1 {
@@ -38,6 +46,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 	return errs
 }
 
+// tooMany reports more workloads than there are numbers for.
 func tooMany(p *policy.Policy, n int) policy.Diagnostic {
 	d := policy.Diagnostic{
 		Message: fmt.Sprintf("%d workloads, at most %d are possible", n, MaxContracts),
@@ -54,7 +63,7 @@ type addFunc func(span policy.Span, help, format string, args ...any)
 func checkLink(l policy.Link, f Facts, add addFunc) {
 	lf, ok := f.Links[l.Name]
 	if !ok {
-		add(l.Span, didYouMean(l.Name, slices.Sorted(maps.Keys(f.Links)), "ip link shows what there is"),
+		add(l.Span, policy.DidYouMean(l.Name, slices.Sorted(maps.Keys(f.Links)), "ip link shows what there is"),
 			"no interface %q here", l.Name)
 		return
 	}
@@ -66,7 +75,11 @@ func checkLink(l policy.Link, f Facts, add addFunc) {
 	}
 	rung, why := Choose(l, lf, f.Features)
 	if why != "" && f.Root {
-		add(l.Span, "weir doctor shows the ladder; scheduler: none leaves the order to the device", "link %q: no way to keep a strict order: %s", l.Name, why)
+		at := l.Span
+		if l.Scheduler != policy.Auto {
+			at = l.SchedulerSpan
+		}
+		add(at, "weir doctor shows the ladder; scheduler: none leaves the order to the device", "link %q: no way to keep a strict order: %s", l.Name, why)
 	}
 	if foreign(lf.Root) && !l.Adopt && why == "" && rung.Scheduler != policy.None {
 		add(l.Span, "adopt: true lets Weir replace it, and weir reset puts it back",
@@ -85,10 +98,39 @@ func (f Features) lacks(has bool, name string) bool {
 	return !has && !unknown
 }
 
+// matchedByCgroup names a workload whose sockets are known by their v2 cgroup, ""
+// if there is none.
+func matchedByCgroup(p *policy.Policy) string {
+	for _, w := range p.Workloads {
+		if w.Via == policy.ViaBPF && slices.ContainsFunc(w.Match, func(s policy.Selector) bool {
+			return (s.Kind == policy.KindCgroup || s.Kind == policy.KindUnit) && s.Cgroup.Controller == ""
+		}) {
+			return w.Name
+		}
+	}
+	return ""
+}
+
+// checkNetPrio asks for the controller, and that its groups take nothing from a
+// workload that is matched by cgroup.
+func checkNetPrio(w policy.Workload, matched string, f Facts, add addFunc) {
+	switch {
+	case !f.Root:
+	case f.Features.lacks(f.Features.NetPrio, FeatureNetPrio):
+		add(w.Span, "leave via out, and declare its links", "workload %q: kernel has no cgroup v1 net_prio", w.Name)
+	case matched != "" && f.Features.lacks(f.Features.SockCgroup, FeatureSockCgroup):
+		add(w.Span, "leave via out here, or match there by user, exe or port",
+			"workload %q: on this kernel a net_prio group takes the v2 cgroup from all sockets, and workload %q is matched by it", w.Name, matched)
+	}
+}
+
 // checkIdentity asks for what tells the maker of a socket.
 func checkIdentity(s policy.Selector, f Facts, add addFunc) {
 	switch {
 	case !f.Root || s.Kind != policy.KindPID && s.Kind != policy.KindExe && s.Cgroup.Controller == "":
+	case strings.HasPrefix(s.Cgroup.Controller, "name="):
+		add(s.Span, "name a hierarchy that has a controller, such as net_prio:/x or pids:/x",
+			"the kernel tells nobody which group of %q a socket's maker is in: that hierarchy has no controller", s.Cgroup.Controller)
 	case f.Features.lacks(f.Features.SockCreate, FeatureSockCreate):
 		add(s.Span, "match the unit, user or port instead", "kernel tells nobody who makes a socket (no cgroup/sock_create programs)")
 	case f.Features.lacks(f.Features.BTF, FeatureBTF) && s.Kind != policy.KindPID:
@@ -97,7 +139,6 @@ func checkIdentity(s policy.Selector, f Facts, add addFunc) {
 }
 
 func checkSelector(s policy.Selector, f Facts, add addFunc) {
-	checkIdentity(s, f, add)
 	switch s.Kind {
 	case policy.KindPID:
 		if !f.PIDs[s.PID] {
@@ -106,7 +147,7 @@ func checkSelector(s policy.Selector, f Facts, add addFunc) {
 	case policy.KindUser:
 		if _, ok := f.Users[s.User]; !ok {
 			if _, err := strconv.ParseUint(s.User, 10, 32); err != nil {
-				add(s.Span, didYouMean(s.User, f.UserNames, "getent passwd shows who there is"), "no user %q here", s.User)
+				add(s.Span, policy.DidYouMean(s.User, f.UserNames, "getent passwd shows who there is"), "no user %q here", s.User)
 			}
 		}
 	case policy.KindExe:
@@ -122,15 +163,8 @@ func checkCgroup(s policy.Selector, f Facts, add addFunc) {
 	c := s.Cgroup.Controller
 	switch {
 	case c == "" && f.Cgroup2 == "":
-		add(s.Span, "mount -t cgroup2 none /sys/fs/cgroup", "no cgroup2 mount here: nothing tells sockets by their cgroup")
+		add(s.Span, f.mountCgroup2(), "no cgroup2 mount here: nothing tells sockets by their cgroup")
 	case c != "" && f.Cgroup1[c] == "":
-		add(s.Span, didYouMean(c, slices.Sorted(maps.Keys(f.Cgroup1)), "a plain /path is of the v2 hierarchy"), "no v1 hierarchy %q is mounted here", c)
+		add(s.Span, policy.DidYouMean(c, slices.Sorted(maps.Keys(f.Cgroup1)), "a plain /path is of the v2 hierarchy"), "no v1 hierarchy %q is mounted here", c)
 	}
-}
-
-func didYouMean(word string, candidates []string, otherwise string) string {
-	if s := policy.Suggest(word, candidates); s != "" {
-		return fmt.Sprintf("did you mean %q?", s)
-	}
-	return otherwise
 }

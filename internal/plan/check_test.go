@@ -49,8 +49,8 @@ workloads:
 		"no process": {func(f *Facts) { f.PIDs = nil },
 			`7:14: no process 730 here | weir set --pid changes a process when it runs; a unit, user or exe matches those to come`},
 		"no cgroup2": {func(f *Facts) { f.Cgroup2 = "" },
-			`8:17: no cgroup2 mount here: nothing tells sockets by their cgroup | mount -t cgroup2 none /sys/fs/cgroup
-10:15: no cgroup2 mount here: nothing tells sockets by their cgroup | mount -t cgroup2 none /sys/fs/cgroup`},
+			`8:17: no cgroup2 mount here: nothing tells sockets by their cgroup | mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified
+10:15: no cgroup2 mount here: nothing tells sockets by their cgroup | mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified`},
 		"no hierarchy": {func(f *Facts) { f.Cgroup1 = map[string]string{"memori": "/x"} },
 			`9:17: no v1 hierarchy "memory" is mounted here | did you mean "memori"?`},
 		"no user": {func(f *Facts) { f.Users, f.UserNames = nil, []string{"alicia"} },
@@ -90,6 +90,71 @@ func findings(errs []policy.Diagnostic) string {
 	return strings.Join(all, "\n")
 }
 
+// TestCheckNetPrio asks less of a kernel where net_prio carries the priority: it
+// moves processes, and needs to know nothing of sockets.
+func TestCheckNetPrio(t *testing.T) {
+	p := parsed(t, `version: 1
+workloads:
+  a: {match: [{exe: /bin/x}], priority: 3, via: net_prio}
+`)
+	for name, c := range map[string]struct {
+		host func(*Facts)
+		want string
+	}{
+		"no socket programs": {func(f *Facts) { f.Features.SockCreate, f.Features.BTF = false, false }, ""},
+		"no net_prio": {func(f *Facts) { f.Features.NetPrio = false },
+			`3:3: workload "a": kernel has no cgroup v1 net_prio | leave via out, and declare its links`},
+		"not known":                  {func(f *Facts) { f.Features.NetPrio, f.Features.Unknown[FeatureNetPrio] = false, "x" }, ""},
+		"either v1 or v2, and no v2": {func(f *Facts) { f.Features.SockCgroup = false }, ""},
+	} {
+		f := hostOf(p)
+		c.host(&f)
+		if got := findings(Check(p, f)); got != c.want {
+			t.Errorf("%s: got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+// TestCheckNetPrioBesideCgroups has a kernel on which net_prio takes from another
+// workload what it is matched by.
+func TestCheckNetPrioBesideCgroups(t *testing.T) {
+	const text = `version: 1
+links: {eth0: {}}
+workloads:
+  a: {match: [{user: alice}], priority: 3, via: net_prio}
+  b: {match: [{unit: b.service}], priority: 4}
+`
+	p := parsed(t, text)
+	f := hostOf(p)
+	if got := findings(Check(p, f)); got != "" {
+		t.Errorf("a kernel that keeps them apart: %s", got)
+	}
+	f.Features.SockCgroup = false
+	want := `4:3: workload "a": on this kernel a net_prio group takes the v2 cgroup from all sockets, and workload "b" is matched by it | leave via out here, or match there by user, exe or port`
+	if got := findings(Check(p, f)); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	for _, other := range []string{"cgroup: \"memory:/b\"", "user: bob"} {
+		p := parsed(t, strings.Replace(text, "unit: b.service", other, 1))
+		f := hostOf(p)
+		f.Features.SockCgroup = false
+		if got := findings(Check(p, f)); got != "" {
+			t.Errorf("%s: %s", other, got)
+		}
+	}
+}
+
+// TestCheckNamesTheScheduler points to the value that can not be had.
+func TestCheckNamesTheScheduler(t *testing.T) {
+	p := parsed(t, "version: 1\nlinks:\n  eth0: {rate: 1Gbit, scheduler: ets}\n")
+	f := hostOf(p)
+	f.Features.Qdiscs["ets"] = false
+	want := `3:34: link "eth0": no way to keep a strict order: kernel has no ets qdisc | weir doctor shows the ladder; scheduler: none leaves the order to the device`
+	if got := findings(Check(p, f)); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
 func TestCheckHierarchies(t *testing.T) {
 	p := parsed(t, `version: 1
 links: {eth0: {}}
@@ -101,6 +166,13 @@ workloads:
 	f.Cgroup1["cpu"] = "/v1/cpu"
 	if got, want := findings(Check(p, f)), "5:24: v1 paths of two hierarchies in one policy: memory and cpu | name cgroups of one v1 hierarchy only"; got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+	p = parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  a: {match: [{cgroup: \"name=systemd:/a\"}], priority: 3}\n")
+	f.Cgroup1["name=systemd"] = "/v1/systemd"
+	const named = `4:24: the kernel tells nobody which group of "name=systemd" a socket's maker is in: that hierarchy has no controller` +
+		" | name a hierarchy that has a controller, such as net_prio:/x or pids:/x"
+	if got := findings(Check(p, f)); got != named {
+		t.Errorf("got %s\nwant %s", got, named)
 	}
 }
 

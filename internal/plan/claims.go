@@ -8,7 +8,8 @@ import (
 
 // A claim says how well a pattern fits a cgroup: whole paths before prefixes,
 // the longest prefix first, names last. The kernel side tries the same order
-// when a cgroup is born.
+// when a cgroup is born; what it can not follow comes after all that, so that
+// no apply takes a cgroup from whom it was born to.
 type claim struct {
 	rank     int
 	contract ContractID
@@ -33,19 +34,21 @@ func (c claims[K]) contracts() map[K]ContractID {
 }
 
 // rank orders the patterns that match one cgroup; the highest has it.
-func rank(pattern string) int {
-	const whole, top, prefix, name = 1<<20 + 1, 1 << 20, 1 << 10, 1
-	switch kind, literal := birth(pattern); kind {
-	case birthPath:
-		if _, deep := subtree(pattern); deep {
-			return top
-		}
+func rank(c policy.Cgroup) int {
+	const whole, top, prefix, name, unfollowed = 1<<20 + 1, 1 << 20, 1 << 10, 0, -1 << 20
+	kind, literal := birth(c.Pattern)
+	_, deep := subtree(c.Pattern)
+	switch {
+	case !Followed(c):
+		return unfollowed + len(literal)
+	case kind == birthPath && deep:
+		return top
+	case kind == birthPath:
 		return whole
-	case birthName:
+	case kind == birthName:
 		return name
-	default:
-		return prefix + len(literal)
 	}
+	return prefix + len(literal)
 }
 
 // covers reports whether a match of the pattern needs a claim of its own. Of
@@ -77,7 +80,7 @@ func (c cgroupClaims) add(pattern policy.Cgroup, now []CgroupMatch, id ContractI
 	if pattern.Controller != "" {
 		ids = c.v1
 	}
-	r := rank(pattern.Pattern)
+	r := rank(pattern)
 	for _, m := range now {
 		if covers(pattern.Pattern, m.Path) {
 			ids.add(m.ID, r, id)

@@ -56,7 +56,8 @@ func TestClaims(t *testing.T) {
 		"everything":                        {[]string{"/**"}, map[string]ContractID{"/": 1, "/a": 1, "/a/b": 1, "/a/c": 1, "/a/b/d": 1, "/e": 1, "/e/b": 1}},
 		"the root":                          {[]string{"/", "/e"}, map[string]ContractID{"/": 1, "/a": 1, "/a/b": 1, "/a/c": 1, "/a/b/d": 1, "/e": 2, "/e/b": 2}},
 		"a wildcard in the middle":          {[]string{"/*/b"}, map[string]ContractID{"/a/b": 1, "/a/b/d": 1, "/e/b": 1}},
-		"the first of two that are as good": {[]string{"/a/?", "/a/*"}, map[string]ContractID{"/a/b": 1, "/a/c": 1, "/a/b/d": 1}},
+		"a wildcard that is one character":  {[]string{"/a/?", "/a/*"}, map[string]ContractID{"/a/b": 2, "/a/c": 2, "/a/b/d": 2}},
+		"the first of two that are as good": {[]string{"/a/*/**", "/a/*"}, map[string]ContractID{"/a/b": 1, "/a/c": 1, "/a/b/d": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, controller := range []string{"", "memory"} {

@@ -56,6 +56,7 @@ func climbBands(kind policy.Scheduler) func(policy.Link, LinkFacts, Features) (R
 			r.Idle = true
 			r.Lacks = append(r.Lacks, "the device reports no speed and the policy no rate: where nothing queues, nothing is ordered")
 		}
+		r.Lacks = append(r.Lacks, r.uneven()...)
 		return r, ""
 	}
 }
@@ -78,7 +79,22 @@ func climbHTB(l policy.Link, f LinkFacts, features Features) (Rung, string) {
 	r.Lacks = append(r.Lacks,
 		"two neighbouring priorities share a class",
 		"every class keeps a tiny floor, even the one that should rest")
+	r.Lacks = append(r.Lacks, r.uneven()...)
 	return r, ""
+}
+
+// uneven says which flows of one class do not share it evenly: those that meet in
+// one bfifo (see [MaxBuckets]).
+func (q Queue) uneven() []string {
+	const mend = "share it unevenly (fq_codel would mend that)"
+	switch n := q.Leaves(); {
+	case q.Leaf != LeafBFIFO:
+		return nil
+	case n == 1:
+		return []string{"flows of a class " + mend}
+	default:
+		return []string{fmt.Sprintf("two flows of a class meet in one of its %d leaves 1 time in %d, and then %s", n, n, mend)}
+	}
 }
 
 func climbFQ(l policy.Link, f LinkFacts, features Features) (Rung, string) {

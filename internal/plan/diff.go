@@ -51,7 +51,7 @@ func (t tallies) of(was, shall ContractID) string {
 	if was == shall {
 		return t[was].String()
 	}
-	return strings.Trim(t[was].String()+", "+t[shall].String(), ", ")
+	return strings.Trim(t[was].String()+"; "+t[shall].String(), "; ")
 }
 
 // strays reports rules that lead to contracts which nobody has, and shapes of
@@ -115,9 +115,10 @@ func (r LinkRules) promise(id ContractID) Promise {
 }
 
 // samePromise reports whether two written priorities stand for one level, each
-// on its own queue: another scheduler alone is no change of every workload.
+// on its own queue: another scheduler alone is no change of every workload, and
+// neither is a queue that somebody took from below the programs.
 func samePromise(have, want Queue, a, b uint32) bool {
-	if a == b && (a == Keep || have == want) {
+	if a == b {
 		return true
 	}
 	for level := range policy.Level(policy.Levels) {

@@ -9,28 +9,38 @@ func (d *differences) link(name string, have State, want *Want) {
 	w, wanted := want.Links[name]
 	switch {
 	case !wanted:
-		d.add(Remove, object, "take %s away, put back %s", h.Queue, orNone(h.Root.Kind))
+		d.add(Remove, object, "%s%s", h.Queue, andBack(h.Root))
 		return
 	case !isThere:
 		d.add(Add, object, "%s, in place of %s", w.Queue, orNone(want.Before[name].Kind))
 		return
 	case h.Index != w.Index:
-		d.add(Change, object, "is another device now: %s, in place of %s", w.Queue, orNone(want.Before[name].Kind))
+		d.add(Change, object, "another device has this name now, with %s at its root", orNone(want.Before[name].Kind))
 		return
 	case h.Drift != "":
-		d.add(Change, object, "mend its queue: %s", h.Drift)
+		d.add(Change, object, "%s", h.Drift)
 	case h.Queue != w.Queue:
-		d.add(Change, object, "%s instead of %s", orOther(w.Queue, h.Queue), h.Queue)
+		is, shall := h.Queue.unlike(w.Queue)
+		d.add(Change, object, "%s -> %s", is, shall)
 	}
 	if !h.Attached {
-		d.add(Change, object, "put link_egress back")
+		d.add(Change, object, "its programs do not run")
 	}
 	if h.Rules.L2 != w.Rules.L2 {
 		d.add(Change, object, "its packets start with %d bytes of link layer, not %d", w.Rules.L2, h.Rules.L2)
 	}
 	if h.Queue == w.Queue && h.Rules.unowned() != w.Rules.unowned() {
-		d.add(Change, object, "mend the priorities of packets that nobody claims")
+		d.add(Change, object, "packets that nobody claims have other priorities")
 	}
+}
+
+// andBack says what stands at the root once Weir's queue is gone, where that is
+// known.
+func andBack(root Qdisc) string {
+	if root.Kind == "" || root.Handle>>16 == RootHandle {
+		return ""
+	}
+	return "; " + root.Kind + " is back"
 }
 
 func orNone(kind string) string {
@@ -40,12 +50,14 @@ func orNone(kind string) string {
 	return kind
 }
 
-// orOther says more of a queue than its name where that alone does not differ.
-func orOther(want, have Queue) string {
-	if want.String() == have.String() {
-		return fmt.Sprintf("%s (leaves %q, map %v)", want, want.Leaf, want.Map)
+// unlike puts two queues that differ into words that differ.
+func (q Queue) unlike(other Queue) (this, that string) {
+	this, that = q.String(), other.String()
+	if this == that {
+		const more = "%s (leaves %q, buckets %d, map %v)"
+		return fmt.Sprintf(more, this, q.Leaf, q.Leaves(), q.Map), fmt.Sprintf(more, that, other.Leaf, other.Leaves(), other.Map)
 	}
-	return want.String()
+	return this, that
 }
 
 // unowned returns what is written for packets that no workload has. Those that

@@ -67,36 +67,48 @@ func TestDiff(t *testing.T) {
 + net_prio group music: priority 3
 `},
 		"to nothing": {before, "version: 1\nlinks: {}\nworkloads: {}\n", nil, `
-- link eth0: take htb with 8 classes at 100Mbit away, put back no qdisc
-- link eth1: take prio with 16 classes away, put back no qdisc
+- link eth0: htb with 8 classes at 100Mbit
+- link eth1: prio with 16 classes
 - workload batch: its packets are nobody's again
 - workload ssh: its packets are nobody's again
 - net_prio group music: its processes go back where they were
 `},
 		"a priority":       {before, "priority: 15=>priority: 12", nil, "~ workload ssh: eth0 class 7 -> class 6, eth1 priority 15 -> priority 12\n"},
 		"within one class": {before, "default: 4=>default: 5", nil, ""},
-		"a user":           {before, "user: bob=>user: carol", nil, "~ workload batch: users +1 -1\n"},
-		"a prefix length":  {before, "10.0.0.0/8=>10.0.0.0/16", nil, "~ workload batch: flows +1 -1\n"},
-		"a pattern":        {before, "/a/*=>/a/b*", nil, "~ workload batch: cgroups +0 -1, patterns +1 -1\n"},
+		"a user":           {before, "user: bob=>user: carol", nil, "~ workload batch: users: 1 missing, 1 too many\n"},
+		"a prefix length":  {before, "10.0.0.0/8=>10.0.0.0/16", nil, "~ workload batch: flows: 1 missing, 1 too many\n"},
+		"a pattern":        {before, "/a/*=>/a/b*", nil, "~ workload batch: cgroups: 1 too many; patterns: 1 missing, 1 too many\n"},
 		"a scheduler alone": {before, "eth1: {}=>eth1: {scheduler: ets}", nil,
-			"~ link eth1: ets with 16 classes instead of prio with 16 classes\n"},
+			"~ link eth1: prio with 16 classes -> ets with 16 classes\n"},
 		"a scheduler of another kind": {before, "eth1: {}=>eth1: {scheduler: htb}", nil,
-			"~ link eth1: htb with 8 classes at 1Gbit instead of prio with 16 classes\n"},
-		"a rate":     {before, "100Mbit=>200Mbit", nil, "~ link eth0: htb with 8 classes at 200Mbit instead of htb with 8 classes at 100Mbit\n"},
+			"~ link eth1: prio with 16 classes -> htb with 8 classes at 1Gbit\n"},
+		"a rate":     {before, "100Mbit=>200Mbit", nil, "~ link eth0: htb with 8 classes at 100Mbit -> htb with 8 classes at 200Mbit\n"},
 		"a default":  {before + "default: {priority: 9}\n", "priority: 9=>priority: 1", nil, "~ default: eth0 class 4 -> class 0, eth1 priority 9 -> priority 1\n"},
 		"net_prio":   {before, "priority: 3=>priority: 6", nil, "~ net_prio group music: priority 3 -> 6\n"},
 		"a workload": {before, "  batch:=>  jobs:", nil, "- workload batch: its packets are nobody's again\n+ workload jobs: eth0 class 2, eth1 priority 2: user: bob or cidr: 10.0.0.0/8 or cgroup: /a/*\n"},
 
-		"a queue that drifted":   {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Drift = "class 3 is gone" }) }, "~ link eth0: mend its queue: class 3 is gone\n"},
-		"a program detached":     {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) }, "~ link eth0: put link_egress back\n"},
-		"another device":         {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Index = 99 }) }, "~ link eth0: is another device now: htb with 8 classes at 100Mbit, in place of fq_codel\n"},
+		"a link that is let go": {"version: 1\nlinks:\n  eth0: {}\n  eth1: {}\n", "  eth0: {}\n=>", func(s *State) {
+			drift(s, func(l *LinkState) { l.Root = Qdisc{Kind: "fq_codel", Default: true} })
+		}, "- link eth0: prio with 16 classes; fq_codel is back\n"},
+		"a queue that drifted": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Drift = "class 3 is gone" }) }, "~ link eth0: class 3 is gone\n"},
+		"a queue that is gone": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Queue = Queue{Scheduler: policy.None} }) },
+			"~ link eth0: its own qdisc -> htb with 8 classes at 100Mbit\n"},
+		"a queue that is gone, and another priority": {before, "priority: 15=>priority: 12", func(s *State) {
+			drift(s, func(l *LinkState) { l.Queue = Queue{Scheduler: policy.None} })
+		}, `
+~ link eth0: its own qdisc -> htb with 8 classes at 100Mbit
+~ workload ssh: eth0 class 7e1f:17 -> class 6, eth1 priority 15 -> priority 12
+`},
+		"a program detached":     {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) }, "~ link eth0: its programs do not run\n"},
+		"another device":         {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Index = 99 }) }, "~ link eth0: another device has this name now, with fq_codel at its root\n"},
 		"another kind of device": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.L2 = 0 }) }, "~ link eth0: its packets start with 14 bytes of link layer, not 0\n"},
 		"the leaves alone": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Queue.Leaf = LeafBFIFO }) },
-			"~ link eth0: htb with 8 classes at 100Mbit (leaves \"fq_codel\", map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7]) instead of htb with 8 classes at 100Mbit\n"},
+			"~ link eth0: htb with 8 classes at 100Mbit (leaves \"bfifo\", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7]) -> " +
+				"htb with 8 classes at 100Mbit (leaves \"fq_codel\", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7])\n"},
 		"the ladder": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.Contracts[LadderID+7] = Promise{} }) },
-			"~ link eth0: mend the priorities of packets that nobody claims\n"},
+			"~ link eth0: packets that nobody claims have other priorities\n"},
 		"the unclassified": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.Contracts[Unclassified] = Promise{} }) },
-			"~ link eth0: mend the priorities of packets that nobody claims\n"},
+			"~ link eth0: packets that nobody claims have other priorities\n"},
 		"a promise that was overwritten": {before, before, func(s *State) {
 			drift(s, func(l *LinkState) {
 				l.Rules.Contracts[s.Contracts["ssh"].ID] = Promise{Priority: Keep, Serial: s.Contracts["ssh"].Serial}
@@ -109,8 +121,8 @@ func TestDiff(t *testing.T) {
 				l.Rules.Contracts[s.Contracts["ssh"].ID] = p
 			})
 		}, "~ workload ssh: eth0 serial 77 -> 1\n"},
-		"a rule that was deleted": {before, before, func(s *State) { delete(s.Rules.Users, 1000) }, "~ workload batch: users +1 -0\n"},
-		"a rule of nobody's":      {before, before, func(s *State) { s.Rules.Users[5] = 700 }, "~ contract 700: is nobody's: users +0 -1\n"},
+		"a rule that was deleted": {before, before, func(s *State) { delete(s.Rules.Users, 1000) }, "~ workload batch: users: 1 missing\n"},
+		"a rule of nobody's":      {before, before, func(s *State) { s.Rules.Users[5] = 700 }, "~ contract 700: is nobody's: users: 1 too many\n"},
 		"shapes in another order": {before, before, func(s *State) {
 			r := &s.Rules
 			r.Tuples = []Tuple{r.Tuples[1], r.Tuples[0]}

@@ -17,7 +17,10 @@ const (
 type Difference struct {
 	Op     Op     `json:"op"`
 	Object string `json:"object"` // "link eth1", "workload ssh", "default", …
-	Detail string `json:"detail"` // only what changes
+	// Detail is only what changes. Of a change it says what is ("class 3 is
+	// missing"), or what is and what shall be ("priority 3 -> 6"), and not what to
+	// do: it is the evidence of the promises that it breaks.
+	Detail string `json:"detail"`
 }
 
 // String returns the line that plan prints.

@@ -13,6 +13,7 @@ const (
 	FeaturePidfdGetfd    = "pidfd_getfd"
 	FeatureBTF           = "BTF"
 	FeatureNetPrio       = "net_prio"
+	FeatureSockCgroup    = "sock_cgroup"
 )
 
 // FeatureQdisc names the feature that is a kind of qdisc: "prio qdisc".
@@ -85,14 +86,19 @@ func cgroup2(f Facts) Finding {
 	if f.Cgroup2 != "" {
 		return Finding{ID: "cgroup2", State: FindingOK, Text: "cgroup v2 is mounted on " + f.Cgroup2}
 	}
-	mend := "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
-	if len(f.Cgroup1) > 0 {
-		mend = "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified"
-	}
 	return Finding{
 		ID: "cgroup2", State: FindingFail, Text: "cgroup v2 is mounted nowhere",
-		Stops: "selectors cgroup, unit, user and exe; weir set and weir run", Mend: mend,
+		Stops: "selectors cgroup, unit, user and exe; weir set and weir run", Mend: f.mountCgroup2(),
 	}
+}
+
+// mountCgroup2 is the command that mounts the v2 hierarchy, beside those of v1
+// where there are any.
+func (f Facts) mountCgroup2() string {
+	if len(f.Cgroup1) > 0 {
+		return "mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified"
+	}
+	return "mount -t cgroup2 cgroup2 /sys/fs/cgroup"
 }
 
 // linkHook needs either of its two features.
@@ -107,12 +113,21 @@ func linkHook(f Facts) Finding {
 		feature{FeatureTCX, false}, feature{FeatureClsBPF, false})
 }
 
-// netPrio is what only a policy with via: net_prio needs.
+// netPrio is what only a policy with via: net_prio needs, and what it costs all
+// others where the kernel keeps a socket's v1 group and its v2 cgroup in one
+// place, as it did before Linux 5.15.
 func netPrio(f Facts) Finding {
 	found := f.demand("net-prio", "cgroup v1 net_prio is there for via: net_prio", "via: net_prio", "",
 		feature{FeatureNetPrio, f.Features.NetPrio})
-	if found.State == FindingFail {
-		found = Finding{ID: found.ID, State: FindingSkip, Text: "kernel has no net_prio; only via: net_prio needs it"}
+	switch found.State {
+	case FindingFail:
+		return Finding{ID: found.ID, State: FindingSkip, Text: "kernel has no net_prio; only via: net_prio needs it"}
+	case FindingOK:
+		found = f.demand(found.ID, found.Text, "selectors cgroup and unit, on the whole host, from the first net_prio group on",
+			"leave via: net_prio out of the policy", feature{FeatureSockCgroup, f.Features.SockCgroup})
+		if found.State == FindingFail {
+			found.State, found.Text = FindingWarn, "cgroup v1 net_prio is there, but its first group takes the v2 cgroup from all sockets"
+		}
 	}
 	return found
 }

@@ -56,6 +56,7 @@ func linkFindings(f Facts) []Finding {
 		case !f.Features.Qdiscs[string(policy.HTB)]:
 			a.text = "no rung"
 		}
+		a.text += perhapsMQPrio(f.Links[name], f.Features)
 		if sharers[a] == nil {
 			order = append(order, a)
 		}
@@ -82,6 +83,15 @@ func linkFindings(f Facts) []Finding {
 	return findings
 }
 
+// perhapsMQPrio tells of the best rung, which auto never tries: no flag says
+// whether a driver takes it, and the attempt may reset the device.
+func perhapsMQPrio(l LinkFacts, f Features) string {
+	if l.TXQueues < 2 || l.MQPrioHW || !f.Qdiscs[string(policy.MQPrio)] {
+		return ""
+	}
+	return fmt.Sprintf("; perhaps its %d TX queues take mqprio in hardware: scheduler: mqprio tries it, and may reset the device", l.TXQueues)
+}
+
 // unprobed reports whether it is not known if the kernel has a kind of qdisc.
 func (f Features) unprobed(kind string) bool {
 	_, why := f.Unknown[FeatureQdisc(kind)]
@@ -103,17 +113,20 @@ func queued(l LinkFacts) bool {
 func standing(r Rung) string {
 	text := fmt.Sprintf("%s, %d classes", r.Scheduler, r.Classes)
 	if len(r.Lacks) > 0 {
-		text += "; not promised: " + strings.Join(r.Lacks, ", ")
+		text += "; not promised: " + strings.Join(r.Lacks, "; ")
 	}
 	return text
 }
 
 // weak says what stops on a rung that keeps no strict order.
 func weak(r Rung) string {
-	if r.Scheduler == policy.FQ {
-		return "strict order there"
+	switch {
+	case r.ordered():
+		return ""
+	case r.Idle:
+		return "strict order there, unless it is the device that makes packets wait"
 	}
-	return ""
+	return "strict order there"
 }
 
 // some names the first few of the names.

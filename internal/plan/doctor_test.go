@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// healthy is a host that keeps every promise, with all groups of links that
-// such a host can have: mqprio in hardware, prio with and without a speed.
+// healthy is a host that keeps every promise, but for a link whose speed nobody
+// knows.
 func healthy() Facts {
 	return Facts{
 		Root:    true,
@@ -18,7 +18,7 @@ func healthy() Facts {
 		Features: Features{
 			Qdiscs: map[string]bool{"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq_codel": true},
 			TCX:    true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true,
-			BTF: true, NetPrio: true,
+			BTF: true, NetPrio: true, SockCgroup: true,
 		},
 		Links: map[string]LinkFacts{
 			"eth0": {Up: true, Speed: 1e9, TXQueues: 8, MQPrioHW: true, Root: Qdisc{Kind: "mq"}},
@@ -31,7 +31,9 @@ func healthy() Facts {
 }
 
 func TestDoctorOfAHealthyHost(t *testing.T) {
-	findings := Doctor(healthy())
+	f := healthy()
+	delete(f.Links, "wlan")
+	findings := Doctor(f)
 	if len(findings) > 12 {
 		t.Errorf("%d findings, 12 are enough", len(findings))
 	}
@@ -82,6 +84,12 @@ func TestDoctor(t *testing.T) {
 			Finding{ID: "net-prio", State: FindingSkip, Text: "kernel has no net_prio; only via: net_prio needs it"}},
 		{"net_prio unknown", func(f *Facts) { f.Features.NetPrio = false; f.unknownTo("net_prio", "function not implemented") },
 			Finding{ID: "net-prio", State: FindingWarn, Stops: "perhaps via: net_prio"}},
+		{"net_prio or cgroup2", func(f *Facts) { f.Features.SockCgroup = false },
+			Finding{ID: "net-prio", State: FindingWarn, Text: "cgroup v1 net_prio is there, but its first group takes the v2 cgroup from all sockets",
+				Stops: "selectors cgroup and unit, on the whole host, from the first net_prio group on", Mend: "leave via: net_prio out of the policy"}},
+		{"net_prio or cgroup2 unknown", func(f *Facts) { f.Features.SockCgroup = false; f.unknownTo("sock_cgroup", "no BTF") },
+			Finding{ID: "net-prio", State: FindingWarn, Text: "not known: sock_cgroup (no BTF)",
+				Stops: "perhaps selectors cgroup and unit, on the whole host, from the first net_prio group on"}},
 
 		{"all rungs", func(*Facts) {},
 			Finding{ID: "strict-order", State: FindingOK, Text: "kernel has mqprio, prio, ets, htb, fq"}},
@@ -101,9 +109,23 @@ func TestDoctor(t *testing.T) {
 			Finding{ID: "link.eth0", State: FindingOK, Text: "eth0: mqprio, 8 classes"}},
 		{"link with prio", func(*Facts) {},
 			Finding{ID: "link.eth1", State: FindingOK, Text: "eth1: prio, 16 classes"}},
-		{"link with htb", only("htb"),
+		{"link with prio and no speed", func(*Facts) {},
+			Finding{ID: "link.wlan", State: FindingWarn, Stops: "strict order there, unless it is the device that makes packets wait",
+				Text: "wlan: prio, 16 classes; not promised: the device reports no speed and the policy no rate: where nothing queues, nothing is ordered",
+				Mend: "add its rate to the policy: links: {wlan: {rate: 100Mbit}}"}},
+		{"link with prio and many queues", func(f *Facts) {
+			l := f.Links["eth1"]
+			l.TXQueues = 4
+			f.Links["eth1"] = l
+		}, Finding{ID: "link.eth1", State: FindingOK,
+			Text: "eth1: prio, 16 classes; perhaps its 4 TX queues take mqprio in hardware: scheduler: mqprio tries it, and may reset the device"}},
+		{"link with htb", only("htb", "fq_codel"),
 			Finding{ID: "link.eth0", State: FindingOK,
-				Text: "eth0, eth1: htb, 8 classes; not promised: two neighbouring priorities share a class, every class keeps a tiny floor, even the one that should rest"}},
+				Text: "eth0, eth1: htb, 8 classes; not promised: two neighbouring priorities share a class; every class keeps a tiny floor, even the one that should rest"}},
+		{"link with htb and no fq_codel", only("htb"),
+			Finding{ID: "link.eth0", State: FindingOK,
+				Text: "eth0, eth1: htb, 8 classes; not promised: two neighbouring priorities share a class; every class keeps a tiny floor, even the one that should rest; " +
+					"two flows of a class meet in one of its 8 leaves 1 time in 8, and then share it unevenly (fq_codel would mend that)"}},
 		{"link without speed", only("htb"),
 			Finding{ID: "link.wlan", State: FindingWarn, Text: "wlan: no rung without a rate", Mend: "add its rate to the policy: links: {wlan: {rate: 100Mbit}}"}},
 		{"link with fq", only("fq", "fq bands"),
@@ -117,12 +139,12 @@ func TestDoctor(t *testing.T) {
 			only()(f)
 			f.unknownTo("htb qdisc", "operation not permitted")
 		}, Finding{ID: "link.eth0", State: FindingSkip, Text: "eth0, eth1, wlan: not known"}},
-		{"link on a rung, others unknown", func(f *Facts) { only("prio")(f); f.unknownTo("htb qdisc", "busy") },
+		{"link on a rung, others unknown", func(f *Facts) { only("prio", "fq_codel")(f); f.unknownTo("htb qdisc", "busy") },
 			Finding{ID: "link.eth0", State: FindingOK, Text: "eth0, eth1: prio, 16 classes"}},
 		{"link without queue", func(*Facts) {}, Finding{ID: "link.lo"}},
 		{"link down", func(*Facts) {}, Finding{ID: "link.eth2"}},
 		{"many links", func(f *Facts) {
-			only("prio")(f)
+			only("prio", "fq_codel")(f)
 			for i := range 6 {
 				f.Links[fmt.Sprintf("a%d", i)] = LinkFacts{Up: true, Speed: 1e9, TXQueues: 1, Root: Qdisc{Kind: "mq"}}
 			}
@@ -160,7 +182,7 @@ func TestDoctorNeverCallsTheUnknownOK(t *testing.T) {
 		f := Facts{Root: root, Links: healthy().Links}
 		for _, name := range []string{
 			FeatureTCX, FeatureClsBPF, FeatureSKStorage, FeatureSockCreate, FeatureRawTracepoint, FeaturePidfdGetfd,
-			FeatureBTF, FeatureNetPrio,
+			FeatureBTF, FeatureNetPrio, FeatureSockCgroup,
 		} {
 			f.unknownTo(name, "who knows")
 		}

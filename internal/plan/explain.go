@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+
+	"github.com/weir-net/weir/internal/policy"
 )
 
 // A Subject is what the kernel side would see of a process, a socket or a
@@ -16,15 +18,6 @@ type Subject struct {
 	Exe     ExeID
 	ExePath string
 	Packet  *Packet
-}
-
-// A Packet is what the headers say.
-type Packet struct {
-	Protocol uint8
-	Source   netip.AddrPort
-	Dest     netip.AddrPort
-	DSCP     uint8
-	Ports    bool // the protocol has ports, and this packet carries them
 }
 
 // A Reason is one rule that fits a subject.
@@ -143,10 +136,10 @@ func (k FlowKey) describe(t Tuple) string {
 		text += fmt.Sprintf(" port %d", k.Port)
 	}
 	if t.Fields&FieldProtocol != 0 {
-		text += fmt.Sprintf(" protocol %d", k.Protocol)
+		text += " protocol " + policy.ProtocolName(int16(k.Protocol))
 	}
 	if t.Fields&FieldDSCP != 0 {
-		text += fmt.Sprintf(" dscp %d", k.DSCP)
+		text += " dscp " + policy.DSCPName(int8(k.DSCP))
 	}
 	return text
 }

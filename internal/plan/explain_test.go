@@ -43,7 +43,7 @@ workloads:
 		{"user", "user id 1000", false, "comes after an explicit tag"},
 		{"exe", "executable /bin/x", false, "comes after an explicit tag"},
 		{"net", "flow cidr 10.0.0.0/8 port 22", false, "comes after an explicit tag"},
-		{"port", "flow port 22 protocol 6 dscp 46", false, "comes after an explicit tag"},
+		{"port", "flow port 22 protocol tcp dscp ef", false, "comes after an explicit tag"},
 	}
 	all := Explain(s, w.Rules, w.Contracts)
 	if diff := gocmp.Diff(want, all); diff != "" {
@@ -71,6 +71,26 @@ workloads:
 	s.Packet.Ports = false
 	if got := Explain(s, w.Rules, w.Contracts); got != nil {
 		t.Errorf("nothing fits, but %+v", got)
+	}
+}
+
+// TestExplainPrefersTheDestination has two flows of one shape, one for each end.
+func TestExplainPrefersTheDestination(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {}}
+workloads:
+  ssh: {match: [{port: 22}], priority: 1}
+  web: {match: [{port: 80}], priority: 2}
+`)
+	w := wanted(t, p, hostOf(p), IDs{})
+	for text, want := range map[string]string{"tcp 10.0.0.1:22 > 10.0.0.2:80": "web", "tcp 10.0.0.1:80 > 10.0.0.2:22": "ssh"} {
+		packet, err := ParsePacket(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Explain(Subject{Packet: &packet}, w.Rules, w.Contracts); len(got) == 0 || got[0].Workload != want {
+			t.Errorf("%s: %+v, want %s", text, got, want)
+		}
 	}
 }
 

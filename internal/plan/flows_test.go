@@ -20,22 +20,20 @@ func compiled(t *testing.T, flows ...policy.Flow) ([]Tuple, map[FlowKey]Contract
 	return compileFlows(rules)
 }
 
-func anyFlow() policy.Flow { return policy.Flow{Protocol: -1, DSCP: -1} }
-
 func port(first, last uint16) policy.Flow {
-	f := anyFlow()
+	f := policy.AnyFlow()
 	f.Ports = []policy.PortRange{{First: first, Last: last}}
 	return f
 }
 
 func cidr(text string) policy.Flow {
-	f := anyFlow()
+	f := policy.AnyFlow()
 	f.Prefix = netip.MustParsePrefix(text)
 	return f
 }
 
 func TestTupleOrder(t *testing.T) {
-	all := []policy.Flow{anyFlow(), anyFlow(), port(22, 22), port(22, 22), cidr("10.0.0.0/8"), cidr("10.0.0.0/8"), cidr("fd00::/64"), cidr("0.0.0.0/0"), cidr("::/0")}
+	all := []policy.Flow{policy.AnyFlow(), policy.AnyFlow(), port(22, 22), port(22, 22), cidr("10.0.0.0/8"), cidr("10.0.0.0/8"), cidr("fd00::/64"), cidr("0.0.0.0/0"), cidr("::/0")}
 	all[0].DSCP, all[1].Protocol, all[3].Protocol = 46, 6, 17
 	all[5].Ports = []policy.PortRange{{First: 22, Last: 22}}
 	tuples, flows, errs := compiled(t, all...)

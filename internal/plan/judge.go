@@ -2,7 +2,8 @@ package plan
 
 import (
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -27,12 +28,15 @@ type Traffic struct {
 // A Judgement is one promise held against what the kernel says.
 type Judgement struct {
 	Workload string       `json:"workload"`
-	Link     string       `json:"link"`
+	Link     string       `json:"link"` // EveryLink where net_prio carries it to all that have no priority of their own
 	Priority policy.Level `json:"priority"`
 	Verdict  Verdict      `json:"verdict"`
 	Evidence string       `json:"evidence"`
 	Traffic  Traffic      `json:"traffic"`
 }
+
+// EveryLink stands for the devices of the host in a [Judgement].
+const EveryLink = "*"
 
 // Judge holds every promise of priority against what was read back. differences
 // is what Diff found between the two states.
@@ -40,14 +44,18 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, seen map[stri
 	wrong := map[string]string{}
 	for _, d := range differences {
 		if wrong[d.Object] == "" {
-			wrong[d.Object] = d.Detail
+			wrong[d.Object] = d.wrong()
 		}
 	}
 	var all []Judgement
 	for _, w := range p.Workloads {
+		if w.Via == policy.ViaNetPrio {
+			all = append(all, judgeNetPrio(w, want, wrong)...)
+			continue
+		}
 		for _, l := range p.Links {
 			level := w.Contract.Priority.On(l.Name)
-			if level == policy.Unset || w.Via != policy.ViaBPF {
+			if level == policy.Unset {
 				continue
 			}
 			j := Judgement{Workload: w.Name, Link: l.Name, Priority: level}
@@ -59,6 +67,53 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, seen map[stri
 		}
 	}
 	return all
+}
+
+// judgeNetPrio judges what the v1 controller carries. It writes the priority
+// and counts nothing; who keeps the order is the queue of each device, which is
+// known where it is one of the policy's.
+func judgeNetPrio(w policy.Workload, want *Want, wrong map[string]string) []Judgement {
+	group := wrong["net_prio group "+w.Name]
+	var all []Judgement
+	add := func(link string, level policy.Level, verdict Verdict, evidence string) {
+		if group != "" {
+			verdict, evidence = Broken, group
+		}
+		all = append(all, Judgement{Workload: w.Name, Link: link, Priority: level, Verdict: verdict, Evidence: evidence})
+	}
+	const written = "read back: net_prio writes it to packets that have no priority yet"
+	const elsewhere = written + "; the order is what the device's own qdisc makes of it"
+	priority := w.Contract.Priority
+	for _, link := range slices.Sorted(maps.Keys(want.Links)) {
+		level, rung := priority.On(link), want.Rungs[link]
+		switch broken := wrong["link "+link]; {
+		case level == policy.Unset:
+		case broken != "":
+			add(link, level, Broken, broken)
+		case !rung.ordered():
+			add(link, level, Unprovable, written+"; "+rung.Lacks[0])
+		default:
+			add(link, level, Kept, written+", and "+rung.Queue.String()+" orders them")
+		}
+	}
+	for _, link := range slices.Sorted(maps.Keys(priority.PerLink)) {
+		if _, ours := want.Links[link]; !ours {
+			add(link, priority.PerLink[link], Unprovable, elsewhere)
+		}
+	}
+	if priority.Default != policy.Unset {
+		add(EveryLink, priority.Default, Unprovable, elsewhere)
+	}
+	return all
+}
+
+// wrong says what breaks a promise. A change says what is; an addition says only
+// what shall be.
+func (d Difference) wrong() string {
+	if d.Op == Add {
+		return "it is not under contract"
+	}
+	return d.Detail
 }
 
 func judge(r Rung, promise Promise, t Traffic, linkWrong, workloadWrong string) (Verdict, string) {
@@ -75,7 +130,7 @@ func judge(r Rung, promise Promise, t Traffic, linkWrong, workloadWrong string) 
 		evidence += "; no packet yet"
 	}
 	if !r.ordered() {
-		return Unprovable, evidence + "; " + strings.Join(r.Lacks, "; ")
+		return Unprovable, evidence + "; " + r.Lacks[0]
 	}
 	return Kept, evidence
 }

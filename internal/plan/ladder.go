@@ -10,7 +10,7 @@ import (
 type Rung struct {
 	Queue
 	Why   string   // in words: why this rung and no better one
-	Lacks []string // in words: what it does not promise
+	Lacks []string // in words: what it does not promise; first, where it keeps no strict order, why
 	Idle  bool     // nothing queues here as far as anybody knows, so nothing can be ordered
 }
 

@@ -47,12 +47,20 @@ func TestChoose(t *testing.T) {
 			policy.Prio, 0, 16, false, false, "mqprio needs a device with several TX queues", ""},
 		"no speed, no rate": {policy.Link{}, LinkFacts{TXQueues: 1}, everything,
 			policy.Prio, 0, 16, false, true, "several TX queues", "where nothing queues, nothing is ordered"},
-		"no prio": {policy.Link{}, LinkFacts{Speed: g}, with("ets"),
+		"no prio": {policy.Link{}, LinkFacts{Speed: g}, with("ets", "fq_codel"),
 			policy.ETS, 0, 16, false, false, "kernel has no mqprio qdisc; kernel has no prio qdisc", ""},
 		"prio, shaped, no htb": {policy.Link{Rate: g / 2}, LinkFacts{Speed: g}, with("prio", "fq"),
 			"", 0, 0, false, false, "prio needs htb above it to hold a rate, and the kernel has none", ""},
 		"htb": {policy.Link{Rate: g / 2}, LinkFacts{Speed: g}, with("htb"),
 			policy.HTB, g / 2, 8, false, false, "kernel has no ets qdisc", "two neighbouring priorities share a class"},
+		"htb with buckets": {policy.Link{}, LinkFacts{Speed: g}, with("htb"),
+			policy.HTB, g, 8, false, false, "", "meet in one of its 8 leaves 1 time in 8"},
+		"htb with few buckets": {policy.Link{}, LinkFacts{Speed: 3e6}, with("htb"),
+			policy.HTB, 3e6, 8, false, false, "", "meet in one of its 4 leaves 1 time in 4"},
+		"htb too slow for buckets": {policy.Link{}, LinkFacts{Speed: 1e6}, with("htb"),
+			policy.HTB, 1e6, 8, false, false, "", "flows of a class share it unevenly"},
+		"prio without fq_codel": {policy.Link{}, LinkFacts{Speed: g}, with("prio"),
+			policy.Prio, 0, 16, false, false, "", "flows of a class share it unevenly (fq_codel would mend that)"},
 		"htb at the device's speed": {policy.Link{}, LinkFacts{Speed: g}, with("htb"),
 			policy.HTB, g, 8, false, false, "", "tiny floor"},
 		"htb never above the device's speed": {policy.Link{Rate: 10 * g}, LinkFacts{Speed: g}, with("htb"),
@@ -117,6 +125,9 @@ func TestChooseBuildsWhatCanBeBuilt(t *testing.T) {
 		}
 		if err := r.Queue.Check(); err != nil {
 			t.Fatalf("%+v: %v", r, err)
+		}
+		if !r.ordered() && len(r.Lacks) == 0 {
+			t.Fatalf("%+v keeps no strict order and does not say why", r)
 		}
 		if l.Scheduler != policy.Auto && r.Scheduler != l.Scheduler {
 			t.Fatalf("got %s, want %s", r.Scheduler, l.Scheduler)

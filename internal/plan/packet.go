@@ -4,26 +4,27 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"strconv"
 	"strings"
+
+	"github.com/weir-net/weir/internal/policy"
 )
 
-// protocols are the names that ParsePacket knows beside plain numbers, and
-// whether they have ports.
-var protocols = map[string]struct {
-	number uint8
-	ports  bool
-}{
-	"icmp": {1, false}, "tcp": {6, true}, "udp": {17, true}, "dccp": {33, true}, "gre": {47, false}, "esp": {50, false},
-	"icmpv6": {58, false}, "sctp": {132, true}, "udplite": {136, true},
+// A Packet is what the headers say.
+type Packet struct {
+	Protocol uint8
+	Source   netip.AddrPort
+	Dest     netip.AddrPort
+	DSCP     uint8
+	Ports    bool // the protocol has ports, and this packet carries them
 }
 
 // ParsePacket reads a packet as a user writes one:
 //
-//	tcp 10.1.2.3:5000 > 192.0.2.1:22 dscp 46
+//	tcp 10.1.2.3:5000 > 192.0.2.1:22 dscp ef
 //	icmp 10.1.2.3 > 192.0.2.1
 //
-// The > and the dscp may be left out.
+// Protocol and DSCP are names or numbers as in a policy, the protocol in any
+// case. The > and the dscp may be left out.
 func ParsePacket(text string) (Packet, error) {
 	const form = `want PROTOCOL SOURCE > DESTINATION [dscp N], as in "tcp 10.1.2.3:5000 > 192.0.2.1:22"`
 	words := strings.Fields(strings.ReplaceAll(text, ">", " "))
@@ -31,14 +32,11 @@ func ParsePacket(text string) (Packet, error) {
 	if len(words) != 3 && !(len(words) == 5 && words[3] == "dscp") {
 		return p, fmt.Errorf("parse flow %q: %s", text, form)
 	}
-	if known, ok := protocols[strings.ToLower(words[0])]; ok {
-		p.Protocol, p.Ports = known.number, known.ports
-	} else if n, err := strconv.ParseUint(words[0], 10, 8); err == nil {
-		p.Protocol, p.Ports = uint8(n), hasPorts(uint8(n))
-	} else {
-		return p, fmt.Errorf("parse flow %q: unknown protocol %q; %s", text, words[0], form)
+	protocol, err := policy.ParseProtocol(strings.ToLower(words[0]))
+	if err != nil {
+		return p, fmt.Errorf("parse flow %q: %w", text, err)
 	}
-	var err error
+	p.Protocol, p.Ports = uint8(protocol), policy.HasPorts(protocol)
 	if p.Source, err = parseEnd(words[1], p.Ports); err == nil {
 		p.Dest, err = parseEnd(words[2], p.Ports)
 	}
@@ -49,22 +47,13 @@ func ParsePacket(text string) (Packet, error) {
 		return p, fmt.Errorf("parse flow %q: one end is IPv4, the other IPv6", text)
 	}
 	if len(words) == 5 {
-		dscp, err := strconv.ParseUint(words[4], 10, 8)
-		if err != nil || dscp > 63 {
-			return p, fmt.Errorf("parse flow %q: dscp %q is not a number from 0 to 63", text, words[4])
+		dscp, err := policy.ParseDSCP(words[4])
+		if err != nil {
+			return p, fmt.Errorf("parse flow %q: %w", text, err)
 		}
 		p.DSCP = uint8(dscp)
 	}
 	return p, nil
-}
-
-func hasPorts(protocol uint8) bool {
-	for _, p := range protocols {
-		if p.number == protocol {
-			return p.ports
-		}
-	}
-	return false
 }
 
 func parseEnd(text string, ports bool) (netip.AddrPort, error) {
@@ -82,7 +71,8 @@ func parseEnd(text string, ports bool) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Unmap(), 0), nil
 }
 
-// Frame is the packet as it stands on an Ethernet link: headers and no payload.
+// Frame is the packet as it stands on an Ethernet link: its headers, of which the
+// transport's has ports at most, and no payload.
 func (p Packet) Frame() []byte {
 	const ethernet, transport = 14, 20
 	frame := make([]byte, ethernet)

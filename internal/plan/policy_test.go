@@ -17,7 +17,7 @@ func kernel() Features {
 		Qdiscs: map[string]bool{
 			"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq bands": true, "fq_codel": true, "bfifo": true,
 		},
-		TCX: true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true, BTF: true, NetPrio: true,
+		TCX: true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true, BTF: true, NetPrio: true, SockCgroup: true,
 		Unknown: map[string]string{},
 	}
 }

@@ -42,9 +42,8 @@ const (
 	LeafHandle   = 0x7e30
 )
 
-// MinRate is the smallest root rate: a byte a millisecond. Below it the kernel's
-// own granularity (a byte a second) stops being negligible.
-const MinRate policy.Rate = 8000
+// MinRate is the smallest root rate.
+const MinRate = policy.MinRate
 
 // ClassLimits are the fewest and the most classes that a scheduler can have: HTB
 // has eight priorities, prio refuses a single band, fq has three bands where
@@ -52,11 +51,11 @@ const MinRate policy.Rate = 8000
 func ClassLimits(s policy.Scheduler) (least, most int) {
 	switch s {
 	case policy.HTB:
-		return 1, 8
+		return 1, HTBClasses
 	case policy.Prio:
-		return 2, 16
+		return 2, policy.Levels
 	case policy.ETS, policy.MQPrio:
-		return 1, 16
+		return 1, policy.Levels
 	case policy.FQ:
 		return 1, 3
 	}
@@ -122,7 +121,7 @@ func (q Queue) checkRate() error {
 		}
 	}
 	if q.Rate != 0 && q.Rate < MinRate {
-		return fmt.Errorf("rate %d bit/s is below %d bit/s", q.Rate, MinRate)
+		return fmt.Errorf("rate %s is below %s", q.Rate, MinRate)
 	}
 	if q.Leaf != LeafBFIFO && q.Leaf != LeafFQCodel {
 		return fmt.Errorf("%s needs a leaf of kind %s or %s, not %q", q.Scheduler, LeafFQCodel, LeafBFIFO, q.Leaf)

@@ -21,7 +21,7 @@ func TestQueueCheck(t *testing.T) {
 		{func(q *Queue) { q.Classes = 3 }, "priority 12 maps to class 3 of 3"},
 		{func(q *Queue) { q.Rate = 0 }, "htb needs a rate"},
 		{func(q *Queue) { q.Rate, q.Scheduler = 0, policy.Prio }, ""},
-		{func(q *Queue) { q.Rate = 7999 }, "rate 7999 bit/s is below"},
+		{func(q *Queue) { q.Rate = 7999 }, "rate 7.999Kbit is below 8Kbit"},
 		{func(q *Queue) { q.Leaf = LeafDefault }, "htb needs a leaf"},
 		{func(q *Queue) { q.Offload = true }, "htb has no hardware form"},
 		{func(q *Queue) { q.Scheduler = policy.MQPrio }, "mqprio can not be shaped"},

@@ -12,13 +12,21 @@ type tally map[string]*change
 
 type change struct{ more, fewer int }
 
-// String names what changes, table by table.
+// String says what the kernel's tables lack and what they have too many, table
+// by table.
 func (t tally) String() string {
 	texts := make([]string, 0, len(t))
 	for _, table := range slices.Sorted(maps.Keys(t)) {
-		texts = append(texts, fmt.Sprintf("%s +%d -%d", table, t[table].more, t[table].fewer))
+		var counts []string
+		if n := t[table].more; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d missing", n))
+		}
+		if n := t[table].fewer; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d too many", n))
+		}
+		texts = append(texts, table+": "+strings.Join(counts, ", "))
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(texts, "; ")
 }
 
 // tallies holds only contracts for which something changes.

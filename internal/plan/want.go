@@ -74,9 +74,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	}
 	for _, wl := range p.Workloads {
 		if wl.Via == policy.ViaNetPrio {
-			w.Groups[wl.Name] = Group{
-				Default: wl.Contract.Priority.Default, PerLink: wl.Contract.Priority.PerLink, Workload: wl.Name,
-			}
+			w.Groups[wl.Name] = Group{Default: wl.Contract.Priority.Default, PerLink: wl.Contract.Priority.PerLink}
 		}
 	}
 	return w, nil

@@ -44,7 +44,7 @@ func TestWanted(t *testing.T) {
 	if _, ok := w.Contracts["music"]; ok {
 		t.Error("a net_prio workload has a contract of BPF's")
 	}
-	if diff := cmp.Diff(map[string]Group{"music": {Default: 3, Workload: "music"}}, w.Groups); diff != "" {
+	if diff := cmp.Diff(map[string]Group{"music": {Default: 3}}, w.Groups); diff != "" {
 		t.Error(diff)
 	}
 }

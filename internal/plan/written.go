@@ -35,7 +35,11 @@ func (q Queue) Describe(written uint32) string {
 	case written == Keep:
 		return "as it comes"
 	case written>>16 == RootHandle:
-		return fmt.Sprintf("class %d", q.ClassOf(written))
+		class, _, ok := q.OfMinor(written & 0xffff)
+		if !ok || q.Scheduler != policy.HTB { // it was written for a queue that is gone
+			return fmt.Sprintf("class %x:%x", written>>16, written&0xffff)
+		}
+		return fmt.Sprintf("class %d", class)
 	}
 	return fmt.Sprintf("priority %d", written)
 }
