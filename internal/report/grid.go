@@ -33,11 +33,11 @@ func metricGrid(r Result, metric string) []column {
 		}
 		median := "not measured"
 		if m.N > 0 {
-			median = Quantity(m.Median, m.Unit)
+			median = quantity(m.Median, m.Unit)
 		}
 		figure := ""
 		if f, ok := r.published(arm.Name, metric); ok {
-			figure = Quantity(f.Value, f.Unit)
+			figure = quantity(f.Value, f.Unit)
 		}
 		names.cells = append(names.cells, "  "+plain(arm.Name))
 		medians.cells = append(medians.cells, median)

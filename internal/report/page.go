@@ -89,10 +89,15 @@ type legendView struct {
 }
 
 func newView(r Result) (*view, error) {
+	// First of all: what no JSON can hold, an infinity, has no place on a scale.
+	raw, err := json.Marshal(r) // escapes <, > and &: safe inside a script element
+	if err != nil {
+		return nil, fmt.Errorf("encode result of lab %s: %w", r.Lab, err)
+	}
 	text, state := r.headline()
 	v := &view{
 		Title: r.title(), Headline: text, State: class(state), Lab: r.Lab,
-		Facts: strings.Join(r.facts(), " · "), Warnings: r.Warnings,
+		Facts: strings.Join(r.facts(), " · "), Warnings: r.Warnings, Raw: template.JS(raw),
 	}
 	if r.About != nil {
 		v.Summary = r.About.Summary
@@ -111,14 +116,10 @@ func newView(r Result) (*view, error) {
 		return nil, err
 	}
 	v.environment(r)
-	raw, err := json.Marshal(r) // escapes <, > and &: safe inside a script element
-	if err != nil {
-		return nil, fmt.Errorf("encode result of lab %s: %w", r.Lab, err)
-	}
-	v.Raw = template.JS(raw)
 	return v, nil
 }
 
+// class is the name of a state in the page's styles.
 func class(state string) string { return strings.ToLower(strings.ReplaceAll(state, " ", "-")) }
 
 func newMetricView(r Result, metric string) metricView {
@@ -141,10 +142,10 @@ func newMetricView(r Result, metric string) metricView {
 		row := rowView{Arm: plain(arm.Name), Median: "not measured", Range: span(m), N: m.N,
 			From: percent(m.Min), To: percent(m.Max), At: percent(m.Median)}
 		if m.N > 0 {
-			row.Median = Quantity(m.Median, m.Unit)
+			row.Median = quantity(m.Median, m.Unit)
 		}
 		if f, ok := r.published(arm.Name, metric); ok {
-			row.Published = Quantity(f.Value, f.Unit)
+			row.Published = quantity(f.Value, f.Unit)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -208,6 +209,6 @@ func (v *view) environment(r Result) {
 		v.Command, v.Policy = e.Command, strings.TrimSpace(e.Policy)
 	}
 	add("Started", r.Started)
-	add("Took", Quantity(r.Seconds, "s"))
+	add("Took", quantity(r.Seconds, "s"))
 	v.Sources = r.sources()
 }

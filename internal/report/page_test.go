@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -115,6 +116,17 @@ func TestPageWithoutExtras(t *testing.T) {
 	}
 	if !strings.Contains(text, "copy seconds") {
 		t.Error("a metric without a label is shown by its name")
+	}
+}
+
+// TestPageRefusesWhatIsNoNumber ends where a scale up to infinity would not.
+func TestPageRefusesWhatIsNoNumber(t *testing.T) {
+	for _, value := range []float64{math.Inf(1), math.NaN()} {
+		r := sample(t)
+		r.Series[0].Samples[0][1] = value
+		if err := Page(io.Discard, r); err == nil || !strings.Contains(err.Error(), "encode result of lab ssh") {
+			t.Errorf("%g: %v", value, err)
+		}
 	}
 }
 

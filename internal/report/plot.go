@@ -17,8 +17,8 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The colours of a drawing stand for roles until classes takes their place, so
-// that one SVG serves a light and a dark page.
+// The colours of a drawing stand for roles. The page's own take their place (see
+// recolour), so that one SVG serves a light and a dark screen.
 var (
 	ink  = color.RGBA{R: 0xfe, G: 0x01, A: 0xff}
 	rule = color.RGBA{R: 0xfe, G: 0x02, A: 0xff}
@@ -27,6 +27,8 @@ var (
 func lineColour(i int) color.RGBA {
 	return color.RGBA{R: 0xfe, G: 0x10, B: uint8(i % lineColours), A: 0xff}
 }
+
+// faintColour is that of the repetitions behind the typical one.
 func faintColour(i int) color.RGBA {
 	return color.RGBA{R: 0xfe, G: 0x11, B: uint8(i % lineColours), A: 0xff}
 }
@@ -39,7 +41,8 @@ var dashes = [][]vg.Length{nil, {7, 3}, {2.5, 1.6}, {8, 2, 1.5, 2}, {4, 4}, {12,
 
 var role = regexp.MustCompile(`#FE([0-9A-F]{2})([0-9A-F]{2})`)
 
-func classes(svg []byte) []byte {
+// recolour puts the page's colours in the place of roles.
+func recolour(svg []byte) []byte {
 	return role.ReplaceAllFunc(svg, func(match []byte) []byte {
 		switch string(match[3:5]) {
 		case "01":
@@ -101,7 +104,7 @@ func (c chart) svg(f frame) (template.HTML, error) {
 	}
 	head := fmt.Sprintf(`<svg class="%s" viewBox="0 0 %g %g" role="img" aria-label="%s">`,
 		f.class, f.width.Points(), f.height.Points(), template.HTMLEscapeString(c.title))
-	return template.HTML(head) + template.HTML(classes(svg)), nil
+	return template.HTML(head) + template.HTML(recolour(svg)), nil
 }
 
 // axes gives the plot its scales and letters and returns the top of the scale.
@@ -135,6 +138,7 @@ func (c chart) axes(p *plot.Plot) float64 {
 	return p.Y.Max
 }
 
+// number is that of a name of the legend.
 func (c chart) number(name string) int {
 	i := slices.IndexFunc(c.legend, func(k key) bool { return k.name == name })
 	return c.legend[i].number
@@ -157,6 +161,7 @@ func (c chart) line(s Series, typical bool) (*plotter.Line, error) {
 	return line, nil
 }
 
+// addMarks draws moments as posts up to the top, each with its words.
 func addMarks(p *plot.Plot, marks []Mark, top float64) error {
 	for _, m := range marks {
 		post, err := plotter.NewLine(plotter.XYs{{X: m.Seconds, Y: 0}, {X: m.Seconds, Y: top}})

@@ -83,7 +83,7 @@ type Environment struct {
 	CPUs        int    `json:"cpus"`
 	Kernel      string `json:"kernel"`
 	Rung        string `json:"rung"` // the mechanism that was proven, in a phrase
-	Rate        string `json:"rate"` // of the bottleneck, "100Mbit"
+	Rate        string `json:"rate"` // of the bottleneck, "100 Mbit/s"
 	Repetitions int    `json:"repetitions"`
 	Congestion  string `json:"congestion,omitempty"` // TCP congestion control of the senders
 	Bottleneck  string `json:"bottleneck,omitempty"` // the queue of the arms without Weir

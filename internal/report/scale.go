@@ -23,7 +23,6 @@ func scale(limit float64) []plot.Tick {
 	var ticks []plot.Tick
 	for i := 0; ; i++ {
 		value := float64(i) * step
-		// the division rounds away the noise of the product: 0.30000000000000004
 		ticks = append(ticks, plot.Tick{Value: value, Label: tickLabel(value)})
 		if value >= limit*(1-1e-9) {
 			return ticks
@@ -31,6 +30,8 @@ func scale(limit float64) []plot.Tick {
 	}
 }
 
+// tickLabel shows six digits, which rounds away the noise of a product:
+// 0.30000000000000004.
 func tickLabel(v float64) string {
 	if v >= 1000 {
 		return thousands(v)
@@ -38,6 +39,7 @@ func tickLabel(v float64) string {
 	return strconv.FormatFloat(v, 'g', 6, 64)
 }
 
+// within are the ticks up to a limit.
 func within(ticks []plot.Tick, limit float64) []plot.Tick {
 	return slices.DeleteFunc(ticks, func(t plot.Tick) bool { return t.Value > limit*(1+1e-9) })
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Quantity renders a value and its unit as people write them: three digits that
+// quantity renders a value and its unit as people write them: three digits that
 // count, no exponent. A negative zero and noise below a thousandth are 0.
-func Quantity(value float64, unit string) string {
+func quantity(value float64, unit string) string {
 	number := number(value)
 	if unit == "" {
 		return number
@@ -190,11 +190,14 @@ func (r Result) facts() []string {
 	var facts []string
 	if e := r.Environment; e != nil {
 		facts = append(facts, e.Rate, e.Rung)
-		if e.Repetitions > 0 {
+		switch {
+		case e.Repetitions == 1:
+			facts = append(facts, "1 repetition")
+		case e.Repetitions > 1:
 			facts = append(facts, fmt.Sprintf("%d repetitions", e.Repetitions))
 		}
 	}
-	facts = append(facts, "Linux "+r.Kernel, Quantity(r.Seconds, "s"))
+	facts = append(facts, "Linux "+r.Kernel, quantity(r.Seconds, "s"))
 	return slices.DeleteFunc(facts, func(s string) bool { return s == "" })
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -25,8 +26,8 @@ func TestQuantity(t *testing.T) {
 		{-1234, "B", "-1,234 B"},
 		{-0.25, "", "-0.25"},
 	} {
-		if got := Quantity(c.value, c.unit); got != c.want {
-			t.Errorf("Quantity(%g, %q) = %q, want %q", c.value, c.unit, got, c.want)
+		if got := quantity(c.value, c.unit); got != c.want {
+			t.Errorf("quantity(%g, %q) = %q, want %q", c.value, c.unit, got, c.want)
 		}
 	}
 }
@@ -63,5 +64,14 @@ func TestMetricNames(t *testing.T) {
 	}
 	if r.label("z") != "Z" || r.label("some_thing") != "some thing" {
 		t.Errorf("labels %q, %q", r.label("z"), r.label("some_thing"))
+	}
+}
+
+func TestFacts(t *testing.T) {
+	for n, want := range map[int]string{0: "[100Mbit Linux 6.1 2 s]", 1: "[100Mbit 1 repetition Linux 6.1 2 s]", 6: "[100Mbit 6 repetitions Linux 6.1 2 s]"} {
+		r := Result{Kernel: "6.1", Seconds: 2, Environment: &Environment{Rate: "100Mbit", Repetitions: n}}
+		if got := fmt.Sprint(r.facts()); got != want {
+			t.Errorf("%d repetitions: %s, want %s", n, got, want)
+		}
 	}
 }
