@@ -69,8 +69,10 @@ func write(terminal, message string) error {
 func Log(socket, tag, text string) error {
 	const warning, daemon = 4, 3
 	c, err := net.DialTimeout("unixgram", socket, time.Second)
-	if errors.Is(err, unix.EPROTOTYPE) { // sysklogd listens on a stream
+	end := ""
+	if errors.Is(err, unix.EPROTOTYPE) { // syslog-ng may listen on a stream
 		c, err = net.DialTimeout("unix", socket, time.Second)
+		end = "\n"
 	}
 	if err != nil {
 		return fmt.Errorf("write system log: %w", err)
@@ -79,7 +81,7 @@ func Log(socket, tag, text string) error {
 	_ = c.SetDeadline(time.Now().Add(time.Second))
 	line := fmt.Sprintf("<%d>%s %s[%d]: %s", daemon<<3|warning, time.Now().Format(time.Stamp), tag, os.Getpid(),
 		strings.ReplaceAll(text, "\n", "; "))
-	if _, err := c.Write([]byte(line)); err != nil {
+	if _, err := c.Write([]byte(line + end)); err != nil {
 		return fmt.Errorf("write system log: %w", err)
 	}
 	return nil

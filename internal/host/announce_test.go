@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -97,7 +98,15 @@ func TestLog(t *testing.T) {
 	}
 	defer l.Close()
 	if err := Log(stream, "weir", "x"); err != nil {
-		t.Errorf("a log on a stream: %v", err)
+		t.Fatalf("a log on a stream: %v", err)
+	}
+	heard, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer heard.Close()
+	if text, err := io.ReadAll(heard); err != nil || !strings.HasSuffix(string(text), ": x\n") {
+		t.Errorf("a log on a stream heard %q, %v", text, err)
 	}
 	if err := Log(filepath.Join(t.TempDir(), "absent"), "weir", "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no log: %v", err)

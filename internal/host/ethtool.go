@@ -8,9 +8,9 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// invented are the drivers that report a constant where there is no wire: tun
+// inventive are the drivers that report a constant where there is no wire: tun
 // says 10 Mbit/s, veth 10 Gbit/s. To shape by it would slow a tunnel to a crawl.
-var invented = map[string]bool{"tun": true, "veth": true}
+var inventive = map[string]bool{"tun": true, "veth": true}
 
 // A prober asks drivers through one socket, which belongs to the namespace it
 // was opened in. What a driver does not answer is unknown, which is no error:
@@ -31,7 +31,7 @@ func (p prober) driver(device string) string {
 // not shake hands about the length of the masks and writes a warning to
 // standard output. The kernel answers the old one from the same source.
 func (p prober) speed(device, driver string) policy.Rate {
-	if invented[driver] {
+	if inventive[driver] {
 		return 0
 	}
 	var settings ethtool.EthtoolCmd

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -20,9 +21,9 @@ func Links(ctx context.Context) (map[string]plan.LinkFacts, error) {
 		return nil, fmt.Errorf("open rtnetlink: %w", err)
 	}
 	defer h.Close()
-	var devices []netlink.Link
-	if err := undisturbed(func() (err error) { devices, err = h.LinkList(); return err }); err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+	devices, err := listDevices(h)
+	if err != nil {
+		return nil, err
 	}
 	qdiscs, err := roots()
 	if err != nil {
@@ -39,14 +40,22 @@ func Links(ctx context.Context) (map[string]plan.LinkFacts, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("read links: %w", err)
 		}
-		links[device.Attrs().Name] = facts(device.Attrs(), qdiscs, prober{tool})
+		a := device.Attrs()
+		links[a.Name] = facts(a, qdiscs[a.Index], prober{tool})
+	}
+	// A bridge or a VLAN passes on what the devices below it say.
+	for name, link := range links {
+		invents := func(a *netlink.LinkAttrs) bool { return inventive[links[a.Name].Driver] }
+		if link.Speed != 0 && slices.ContainsFunc(stack(link.Index, devices), invents) {
+			link.Speed = 0
+			links[name] = link
+		}
 	}
 	return links, nil
 }
 
-func facts(a *netlink.LinkAttrs, qdiscs map[int]root, tool prober) plan.LinkFacts {
-	root, ok := qdiscs[a.Index]
-	if !ok {
+func facts(a *netlink.LinkAttrs, root root, tool prober) plan.LinkFacts {
+	if root.qdisc.Kind == "" {
 		// A device that was never up has the built-in noop, which no dump shows.
 		root.qdisc = plan.Qdisc{Kind: "noop", Default: true}
 	}

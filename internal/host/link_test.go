@@ -6,9 +6,8 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
-
-	"github.com/vishvananda/netlink"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/testutil"
@@ -98,6 +97,30 @@ func TestLinksSpeedOfDriversWithoutAWire(t *testing.T) {
 	}
 }
 
+// What stands on a device without a wire has no speed either, whatever its
+// driver passes on.
+func TestLinksSpeedAboveDriversWithoutAWire(t *testing.T) {
+	testutil.Needs(t, "veth link", "ethtool")
+	ns := testutil.Netns(t)
+	end, _ := testutil.Veth(t, ns, testutil.NewNamespace(t), testutil.VethOptions{})
+	for name, make := range map[string][]string{
+		"bridge": {"link add br7 up type bridge", "link set " + end.Name + " master br7"},
+		"vlan":   {"link add link " + end.Name + " name v7 up type vlan id 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testutil.Needs(t, name+" link")
+			ns.Enter(t)
+			for _, args := range make {
+				add(t, "ip", strings.Fields(args)...)
+			}
+			device := map[string]string{"bridge": "br7", "vlan": "v7"}[name]
+			if got := read(t)[device].Speed; got != 0 {
+				t.Errorf("speed of %s: got %d, want it unknown; ethtool:\n%s", device, got, testutil.Output(t, "ethtool", device))
+			}
+		})
+	}
+}
+
 // The room for queues is one for every CPU on a veth that was made without a
 // number; the queues in use are what counts.
 func TestLinksCountQueuesInUse(t *testing.T) {
@@ -160,24 +183,6 @@ func TestLinksEndsWithTheContext(t *testing.T) {
 	cancel()
 	if _, err := Links(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func TestUndisturbed(t *testing.T) {
-	for _, tt := range []struct {
-		interrupted int
-		want        error
-	}{{0, nil}, {9, nil}, {99, netlink.ErrDumpInterrupted}} {
-		calls := 0
-		err := undisturbed(func() error {
-			if calls++; calls <= tt.interrupted {
-				return netlink.ErrDumpInterrupted
-			}
-			return nil
-		})
-		if err != tt.want {
-			t.Errorf("interrupted %d times: %v", tt.interrupted, err)
-		}
 	}
 }
 

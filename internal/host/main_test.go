@@ -1,8 +1,10 @@
 package host
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,15 +33,39 @@ func TestMain(m *testing.M) {
 		for name, why := range f.Unknown {
 			fmt.Println("unknown", name+":", why)
 		}
-		if f.TCX || f.ClsBPF || f.SKStorage || f.SockCreate || f.RawTracepoint || f.NetPrio {
+		if f.TCX || f.ClsBPF || f.SKStorage || f.SockCreate || f.RawTracepoint || f.PidfdGetfd || f.NetPrio {
 			fmt.Println("found something")
 		}
+	case "socket":
+		openWhenTold()
 	}
+}
+
+// openWhenTold opens a UDP socket when a line comes in, says its port and waits
+// for the end of the input.
+func openWhenTold() {
+	in := bufio.NewReader(os.Stdin)
+	if _, err := in.ReadString('\n'); err != nil {
+		return
+	}
+	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(c.LocalAddr().(*net.UDPAddr).Port)
+	_, _ = in.ReadString('\n')
+	c.Close()
 }
 
 // asNobody runs a helper as a user without privileges and returns what it
 // prints.
 func asNobody(t *testing.T, what string) string {
+	t.Helper()
+	return as(t, what, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
+}
+
+func as(t *testing.T, what string, attributes *syscall.SysProcAttr) string {
 	t.Helper()
 	testutil.Needs(t, "root")
 	self, err := os.Open("/proc/self/exe") // by descriptor: not everybody may walk to its path
@@ -51,10 +77,10 @@ func asNobody(t *testing.T, what string) string {
 	cmd.ExtraFiles = []*os.File{self}
 	cmd.Env = append(os.Environ(), helper+"="+what)
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.SysProcAttr = attributes
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("run %s as nobody: %v\n%s", what, err, out)
+		t.Fatalf("run %s: %v\n%s", what, err, out)
 	}
 	return string(out)
 }

@@ -12,29 +12,11 @@ import (
 // thread's.
 const threadNetns = "/proc/thread-self/ns/net"
 
-// A Netns identifies a network namespace for as long as it lives. Values are
-// comparable; the kernel may give the inode of a dead namespace to a new one.
-type Netns struct {
-	Device, Inode uint64
-}
-
-// String renders the namespace as readlink shows it below /proc/PID/ns.
-func (n Netns) String() string { return fmt.Sprintf("net:[%d]", n.Inode) }
-
-// CurrentNetns returns the network namespace of the calling thread.
-func CurrentNetns() (Netns, error) {
-	var st unix.Stat_t
-	if err := unix.Stat(threadNetns, &st); err != nil {
-		return Netns{}, fmt.Errorf("read current network namespace: %w", err)
-	}
-	return Netns{Device: uint64(st.Dev), Inode: st.Ino}, nil
-}
-
 // InNetns runs fn in the network namespace at path, which is anything that
-// setns takes: /run/netns/NAME, /proc/PID/ns/net. The empty path stays in the
-// caller's namespace. fn runs on a thread of its own and must not leave work in
-// the namespace to other goroutines: those are outside. The error is fn's, or
-// says why the namespace could not be entered; fn did not run then.
+// setns takes: /run/netns/NAME, /proc/PID/ns/net. With the empty path fn runs
+// where the caller is. Else it runs on a thread of its own and must not leave
+// work in the namespace to other goroutines: those are outside. The error is
+// fn's, or says why the namespace could not be entered; fn did not run then.
 func InNetns(path string, fn func() error) error {
 	if path == "" {
 		return fn()
@@ -54,8 +36,8 @@ func setns(path string) error {
 	return nil
 }
 
-// inNewNetns runs fn in a network namespace that is gone afterwards. Its only
-// device is lo, with index 1 and down.
+// inNewNetns runs fn in a network namespace that is gone afterwards. Its lo has
+// index 1 and is down.
 func inNewNetns(fn func() error) error {
 	return onThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {

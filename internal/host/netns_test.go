@@ -17,20 +17,21 @@ import (
 // A goroutine that ends locked to the main thread leaves it where it was: the
 // runtime cannot end that one. testutil's namespaces are made by such ones.
 func init() { runtime.LockOSThread() }
+
 func TestInNetnsRunsInside(t *testing.T) {
 	ns := testutil.NewNamespace(t)
 	outside := current(t)
 
-	var inside Netns
-	err := InNetns(ns.Path(), func() (err error) {
-		inside, err = CurrentNetns()
-		return err
+	var inside string
+	err := InNetns(ns.Path(), func() error {
+		inside = current(t)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	// readlink, started inside, is the witness.
-	if want := strings.TrimSpace(ns.Output("readlink", "/proc/self/ns/net")); inside.String() != want {
+	if want := strings.TrimSpace(ns.Output("readlink", "/proc/self/ns/net")); inside != want {
 		t.Errorf("inside: %s, want %s", inside, want)
 	}
 	if got := current(t); got != outside {
@@ -54,7 +55,7 @@ func TestInNetnsStaysOnEmptyPath(t *testing.T) {
 
 func TestInNetnsNests(t *testing.T) {
 	a, b := testutil.NewNamespace(t), testutil.NewNamespace(t)
-	var before, within, after Netns
+	var before, within, after string
 	err := InNetns(a.Path(), func() error {
 		before = current(t)
 		err := InNetns(b.Path(), func() error {
@@ -100,9 +101,9 @@ func TestInNetnsRefuses(t *testing.T) {
 // show here.
 func TestInNetnsLeavesNoThreadInside(t *testing.T) {
 	ns := testutil.NewNamespace(t)
-	var inside Netns
+	var inside string
 	for range 50 {
-		if err := InNetns(ns.Path(), func() (err error) { inside, err = CurrentNetns(); return err }); err != nil {
+		if err := InNetns(ns.Path(), func() (err error) { inside, err = os.Readlink(threadNetns); return err }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +113,7 @@ func TestInNetnsLeavesNoThreadInside(t *testing.T) {
 	}
 }
 
-func threadsIn(t *testing.T, n Netns) int {
+func threadsIn(t *testing.T, netns string) int {
 	t.Helper()
 	tasks, err := filepath.Glob("/proc/self/task/*/ns/net")
 	if err != nil {
@@ -120,7 +121,7 @@ func threadsIn(t *testing.T, n Netns) int {
 	}
 	count := 0
 	for _, task := range tasks {
-		if link, err := os.Readlink(task); err == nil && link == n.String() {
+		if link, err := os.Readlink(task); err == nil && link == netns {
 			count++
 		}
 	}
@@ -144,11 +145,12 @@ func TestInNetnsEndsWithTheCaller(t *testing.T) {
 	}
 }
 
-func current(t *testing.T) Netns {
+// current names the namespace of the calling thread.
+func current(t *testing.T) string {
 	t.Helper()
-	n, err := CurrentNetns()
+	netns, err := os.Readlink(threadNetns)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return netns
 }

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,9 +19,21 @@ var needed = []struct {
 	{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE}, // sockets of other processes
 }
 
+// initialUserNamespace is the inode of the initial user namespace,
+// PROC_USER_INIT_INO.
+const initialUserNamespace = "user:[4026531837]"
+
 // MissingCapabilities returns the names of the capabilities that apply needs
-// and the calling thread does not have in effect; none for root.
+// and the calling thread does not have in effect; none for root. Those of
+// another user namespace than the initial one, as root of a rootless container
+// has them, reach nothing of the host and are missing.
 func MissingCapabilities() ([]string, error) {
+	// A kernel without user namespaces shows none.
+	namespace, err := os.Readlink("/proc/thread-self/ns/user")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read user namespace: %w", err)
+	}
+	elsewhere := err == nil && namespace != initialUserNamespace
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&header, &sets[0]); err != nil {
@@ -27,7 +41,7 @@ func MissingCapabilities() ([]string, error) {
 	}
 	var missing []string
 	for _, c := range needed {
-		if sets[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
+		if elsewhere || sets[c.bit/32].Effective&(1<<(c.bit%32)) == 0 {
 			missing = append(missing, c.name)
 		}
 	}

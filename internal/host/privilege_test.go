@@ -1,6 +1,7 @@
 package host
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/weir-net/weir/internal/testutil"
@@ -13,9 +14,22 @@ func TestMissingCapabilitiesOfRoot(t *testing.T) {
 	}
 }
 
+const all = "missing CAP_NET_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE\n"
+
 func TestMissingCapabilitiesOfNobody(t *testing.T) {
-	out := asNobody(t, "capabilities")
-	if want := "missing CAP_NET_ADMIN CAP_SYS_ADMIN CAP_SYS_PTRACE\n"; out != want {
+	if out := asNobody(t, "capabilities"); out != all {
+		t.Errorf("got %q", out)
+	}
+}
+
+// Root of a user namespace of its own has every capability there, and none here.
+func TestMissingCapabilitiesOfAnotherRoot(t *testing.T) {
+	testutil.Needs(t, "user namespace")
+	root := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 65534, Size: 1}}
+	out := as(t, "capabilities", &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: root, GidMappings: root,
+	})
+	if out != all {
 		t.Errorf("got %q", out)
 	}
 }

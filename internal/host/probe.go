@@ -11,11 +11,12 @@ import (
 	"github.com/weir-net/weir/internal/plan"
 )
 
-// Probe finds out by trying what the kernel offers. What a try shows to be
-// absent is false; what could not be tried is false too and has its reason in
-// Unknown. Everything is tried in namespaces, hierarchies and cgroups that are
-// gone afterwards; the tracepoints alone see an empty program for a moment.
-// Qdiscs stays nil: kernel/tc knows the kinds.
+// Probe finds out by trying what the kernel offers, but for BTF and SockCgroup,
+// for which it reads. What a try shows to be absent is false; what could not be
+// tried is false too and has its reason in Unknown. Everything is tried in
+// namespaces, hierarchies and cgroups that are gone afterwards; the tracepoints
+// alone see an empty program for a moment. Qdiscs stays nil: kernel/tc knows the
+// kinds.
 func Probe(ctx context.Context) plan.Features {
 	// Kernels before 5.11 count maps as locked memory. Where raising the limit
 	// is refused, the probes say what that costs.
@@ -55,6 +56,7 @@ func probes(f *plan.Features) []probe {
 		{plan.FeaturePidfdGetfd, &f.PidfdGetfd, pidfdGetfd},
 		{plan.FeatureBTF, &f.BTF, vmlinuxBTF},
 		{plan.FeatureNetPrio, &f.NetPrio, netPrio},
+		{plan.FeatureSockCgroup, &f.SockCgroup, sockCgroup},
 	}
 }
 

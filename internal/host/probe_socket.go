@@ -1,10 +1,7 @@
 package host
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strconv"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -104,24 +101,4 @@ func creator(storage *ebpf.Map) asm.Instructions {
 		asm.Mov.Imm(asm.R0, 1),
 		asm.Return(),
 	}
-}
-
-// inNewCgroup runs fn with a path to a new and empty cgroup v2. The hierarchy
-// is mounted for this alone and at no place, so no mount has to be known or
-// left behind.
-func inNewCgroup(fn func(path string) error) error {
-	top, err := mountAside("cgroup2", "")
-	if err != nil {
-		return absentOn(err, unix.ENODEV)
-	}
-	defer top.Close()
-	name := programName + "-" + strconv.Itoa(os.Getpid())
-	if err := unix.Mkdirat(int(top.Fd()), name, 0o700); err != nil {
-		return fmt.Errorf("make cgroup: %w", err)
-	}
-	err = fn(fmt.Sprintf("/proc/self/fd/%d/%s", top.Fd(), name))
-	if rmErr := unix.Unlinkat(int(top.Fd()), name, unix.AT_REMOVEDIR); rmErr != nil {
-		err = errors.Join(err, fmt.Errorf("remove cgroup %s: %w", name, rmErr))
-	}
-	return err
 }

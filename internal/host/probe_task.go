@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
 	"github.com/cilium/ebpf"
@@ -14,7 +15,7 @@ import (
 
 // births are the tracepoints by which the kernel side follows tasks and
 // cgroups.
-var births = []string{"sched_process_fork", "sched_process_exit", "cgroup_mkdir"}
+var births = []string{"sched_process_fork", "sched_process_exit", "cgroup_mkdir", "cgroup_rmdir"}
 
 // rawTracepoints attaches an empty program to each of them.
 func rawTracepoints() error {
@@ -35,22 +36,30 @@ func rawTracepoints() error {
 	return nil
 }
 
-// pidfdGetfd copies a descriptor out of a process: this one.
+// pidfdGetfd asks another process, the parent, for a descriptor that none has:
+// EBADF says that one could have been copied. Who may not look is told so first,
+// as Yama tells even root where kernel.yama.ptrace_scope is 3.
 func pidfdGetfd() error {
-	self, err := unix.PidfdOpen(os.Getpid(), 0)
+	pid := os.Getppid()
+	if pid == 0 { // it is in another pid namespace
+		pid = os.Getpid()
+	}
+	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return absentOn(fmt.Errorf("open pidfd: %w", err), unix.ENOSYS)
 	}
-	defer unix.Close(self)
-	fd, err := unix.PidfdGetfd(self, self, 0)
-	if err != nil {
-		return absentOn(fmt.Errorf("copy descriptor: %w", err), unix.ENOSYS)
+	defer unix.Close(process)
+	fd, err := unix.PidfdGetfd(process, math.MaxInt32, 0)
+	if err == nil {
+		return unix.Close(fd)
 	}
-	return unix.Close(fd)
+	if errors.Is(err, unix.EBADF) {
+		return nil
+	}
+	return absentOn(fmt.Errorf("copy descriptor of process %d: %w", pid, err), unix.ENOSYS)
 }
 
-// vmlinuxBTF looks at the head of the kernel's type information. Parsing it
-// takes longer than all other probes together.
+// vmlinuxBTF looks at the head of the kernel's type information.
 func vmlinuxBTF() error {
 	f, err := os.Open("/sys/kernel/btf/vmlinux")
 	if err != nil {
@@ -65,42 +74,4 @@ func vmlinuxBTF() error {
 		return fmt.Errorf("read BTF: magic is %x", magic)
 	}
 	return nil
-}
-
-// netPrio mounts the v1 hierarchy of net_prio aside. A hierarchy without
-// cgroups goes away with its last mount; one that is mounted is left as it is.
-func netPrio() error {
-	top, err := mountAside("cgroup", "net_prio")
-	if errors.Is(err, unix.EBUSY) {
-		return nil // it is mounted, together with net_cls or another
-	}
-	if err != nil {
-		// ENODEV: no cgroup v1. EINVAL, ENOENT: no such controller, or switched
-		// off by cgroup_no_v1=.
-		return absentOn(err, unix.ENODEV, unix.EINVAL, unix.ENOENT)
-	}
-	return top.Close()
-}
-
-// mountAside mounts a file system without a place in the tree: it lives as
-// long as the file that is returned.
-func mountAside(fstype, flag string) (*os.File, error) {
-	context, err := unix.Fsopen(fstype, unix.FSOPEN_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("open file system %s: %w", fstype, err)
-	}
-	defer unix.Close(context)
-	if flag != "" {
-		if err := unix.FsconfigSetFlag(context, flag); err != nil {
-			return nil, fmt.Errorf("set %s on file system %s: %w", flag, fstype, err)
-		}
-	}
-	if err := unix.FsconfigCreate(context); err != nil {
-		return nil, fmt.Errorf("create file system %s: %w", fstype, err)
-	}
-	top, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("mount file system %s: %w", fstype, err)
-	}
-	return os.NewFile(uintptr(top), fstype), nil
 }

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -27,7 +32,7 @@ func TestProbeAgreesWithTheProbesOfTheTests(t *testing.T) {
 	}
 	for name, got := range map[string]bool{
 		"tcx": f.TCX, "bpf classifier": f.ClsBPF, "sk_storage": f.SKStorage, "sock_create": f.SockCreate,
-		"raw_tracepoint": f.RawTracepoint, "pidfd": f.PidfdGetfd, "BTF": f.BTF, "net_prio": f.NetPrio,
+		"raw_tracepoint": f.RawTracepoint, "pidfd": f.PidfdGetfd, "BTF": f.BTF, "net_prio": f.NetPrio, "sock_cgroup": f.SockCgroup,
 	} {
 		want, err := feature.Has(name)
 		if err != nil {
@@ -42,22 +47,13 @@ func TestProbeAgreesWithTheProbesOfTheTests(t *testing.T) {
 	}
 }
 
-func TestProbeIsQuick(t *testing.T) {
-	testutil.Needs(t, "root")
-	Probe(context.Background()) // the first one may load modules
-	const runs = 5
-	most := 200 * time.Millisecond
-	if strings.Contains(text(t, "/proc/cpuinfo"), "QEMU TCG") {
-		most *= 10 // a processor that is emulated
-	}
-	best := time.Hour
-	for range runs {
-		start := time.Now()
-		Probe(context.Background())
-		best = min(best, time.Since(start))
-	}
-	if best > most {
-		t.Errorf("took %v, %v are allowed", best, most)
+// What the first apply of a boot pays.
+func BenchmarkProbe(b *testing.B) {
+	testutil.Needs(b, "root")
+	for b.Loop() {
+		if f := Probe(b.Context()); len(f.Unknown) > 0 {
+			b.Fatal(f.Unknown)
+		}
 	}
 }
 
@@ -112,7 +108,8 @@ func TestProbeLeavesNoHierarchy(t *testing.T) {
 func TestProbeOfNobodyKnowsThatItDoesNotKnow(t *testing.T) {
 	out := asNobody(t, "probe")
 	for _, name := range []string{
-		plan.FeatureTCX, plan.FeatureClsBPF, plan.FeatureSKStorage, plan.FeatureSockCreate, plan.FeatureRawTracepoint, plan.FeatureNetPrio,
+		plan.FeatureTCX, plan.FeatureClsBPF, plan.FeatureSKStorage, plan.FeatureSockCreate, plan.FeatureRawTracepoint,
+		plan.FeaturePidfdGetfd, plan.FeatureNetPrio,
 	} {
 		if !strings.Contains(out, "unknown "+name+": ") {
 			t.Errorf("%s is not unknown:\n%s", name, out)
@@ -153,6 +150,71 @@ func TestAbsent(t *testing.T) {
 	}
 	if err := absentOn(nil, unix.EINVAL); err != nil {
 		t.Errorf("no error became %v", err)
+	}
+}
+
+// A socket of a process that is in groups of both keeps its v2 cgroup, as ss
+// shows, where the probe says that it does.
+func TestSockCgroup(t *testing.T) {
+	testutil.Needs(t, "root", "cgroup2", "net_prio", "ss", "sock_cgroup")
+	ns := testutil.NewNamespace(t)
+	v1, v2 := testutil.Cgroup1(t, "net_prio"), testutil.Cgroup2(t)
+	dir, err := os.Open(v2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), helper+"=socket")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := InNetns(ns.Path(), cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { stdin.Close(); _ = cmd.Wait() }()
+	if err := os.WriteFile(filepath.Join(v1, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(stdin, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	var port int
+	if _, err := fmt.Fscan(stdout, &port); err != nil {
+		t.Fatal(err)
+	}
+	out := ns.Output("ss", "-uanH", "--cgroup")
+	if !strings.Contains(out, fmt.Sprintf("127.0.0.1:%d ", port)) || !strings.Contains(out, "cgroup:/"+filepath.Base(v2)) {
+		t.Errorf("the socket on port %d is not in cgroup %s:\n%s", port, filepath.Base(v2), out)
+	}
+}
+
+// The layouts that the type has had, and one that it has not.
+func TestOwnCgroup(t *testing.T) {
+	u64 := &btf.Int{Name: "u64", Size: 8}
+	cgroup := btf.Member{Name: "cgroup", Type: &btf.Pointer{Target: &btf.Struct{Name: "cgroup"}}}
+	bits := btf.Member{Type: &btf.Struct{Members: []btf.Member{{Name: "is_data"}, {Name: "prioidx"}, {Name: "classid"}}}}
+	for _, tt := range []struct {
+		name    string
+		members []btf.Member
+		own     bool
+		absent  bool
+	}{
+		{"separate", []btf.Member{cgroup, {Name: "classid", Type: u64}, {Name: "prioidx", Type: u64}}, true, false},
+		{"alone", []btf.Member{cgroup}, true, false},
+		{"shared", []btf.Member{{Type: &btf.Union{Members: []btf.Member{bits, {Name: "val", Type: u64}}}}}, false, true},
+		{"unknown", []btf.Member{{Name: "id", Type: u64}}, false, false},
+	} {
+		err := ownCgroup(&btf.Struct{Name: "sock_cgroup_data", Members: tt.members})
+		if (err == nil) != tt.own || errors.Is(err, ebpf.ErrNotSupported) != tt.absent {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 

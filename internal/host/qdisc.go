@@ -69,16 +69,3 @@ func kindOf(attributes []byte) (string, error) {
 	}
 	return "", errors.New("it has no kind")
 }
-
-// undisturbed repeats a dump that changes of the dumped objects interrupted:
-// what came back may then lack some of them.
-func undisturbed(dump func() error) error {
-	const attempts = 10
-	var err error
-	for range attempts {
-		if err = dump(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return err
-		}
-	}
-	return err
-}
