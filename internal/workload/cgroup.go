@@ -14,12 +14,12 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// MatchCgroups finds the cgroups below a mount point that match patterns, in
+// matchCgroups finds the cgroups below a mount point that match patterns, in
 // one walk for all of them. The patterns are of that hierarchy; their
 // Controller is not looked at. A pattern without a match is not in the result;
 // matches are in the order of their paths. Cgroups that come or go during the
 // walk may be in the result or not.
-func MatchCgroups(ctx context.Context, mount string, patterns []policy.Cgroup) (map[policy.Cgroup][]plan.CgroupMatch, error) {
+func matchCgroups(ctx context.Context, mount string, patterns []policy.Cgroup) (map[policy.Cgroup][]plan.CgroupMatch, error) {
 	root := newPatternNode()
 	for _, p := range distinct(patterns) {
 		root.add(p)

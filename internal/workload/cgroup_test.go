@@ -38,7 +38,7 @@ func matchPaths(t *testing.T, mount, dir string, patterns ...string) map[string]
 		}
 		list = append(list, policy.Cgroup{Pattern: p})
 	}
-	found, err := MatchCgroups(t.Context(), mount, list)
+	found, err := matchCgroups(t.Context(), mount, list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +63,10 @@ func TestMatchCgroups(t *testing.T) {
 	}
 	for name, hierarchy := range map[string]struct {
 		mount string
-		dir   func(t *testing.T) string
+		dir   func(t testing.TB) string
 	}{
-		"v2": {h.V2, func(t *testing.T) string { return testutil.Cgroup2(t) }},
-		"v1": {h.V1["memory"], memoryCgroup},
+		"v2": {h.V2, testutil.Cgroup2},
+		"v1": {h.V1["memory"], func(t testing.TB) string { return testutil.Cgroup1(t, "memory") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := hierarchy.dir(t)
@@ -109,7 +109,7 @@ func TestMatchCgroupsStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := MatchCgroups(ctx, h.V2, []policy.Cgroup{{Pattern: "/**"}}); !errors.Is(err, context.Canceled) {
+	if _, err := matchCgroups(ctx, h.V2, []policy.Cgroup{{Pattern: "/**"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want Canceled", err)
 	}
 }
@@ -151,7 +151,7 @@ func BenchmarkMatchCgroups(b *testing.B) {
 	}
 	b.ResetTimer()
 	for b.Loop() {
-		found, err := MatchCgroups(b.Context(), h.V2, patterns)
+		found, err := matchCgroups(b.Context(), h.V2, patterns)
 		if err != nil {
 			b.Fatal(err)
 		}

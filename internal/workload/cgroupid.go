@@ -55,6 +55,11 @@ func CgroupPath(mount string, id uint64) (string, error) {
 	if full == top {
 		return "/", nil
 	}
+	if strings.HasSuffix(full, " (deleted)") { // removed meanwhile, or really called so
+		if again, err := CgroupID(full); err != nil || again != id {
+			return "", fmt.Errorf("find cgroup %d below %s: %w", id, mount, fs.ErrNotExist)
+		}
+	}
 	path, ok := strings.CutPrefix(full, top)
 	if !ok {
 		return "", fmt.Errorf("find cgroup %d below %s: it is at %s", id, mount, full)

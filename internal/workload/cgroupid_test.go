@@ -19,13 +19,13 @@ func TestCgroupID(t *testing.T) {
 	}
 	for name, hierarchy := range map[string]struct {
 		mount string
-		make  func(t *testing.T) string
+		make  func(t testing.TB) string
 	}{
-		"v2": {h.V2, func(t *testing.T) string { return testutil.Cgroup2(t) }},
-		"v1": {h.V1["memory"], memoryCgroup},
+		"v2": {h.V2, testutil.Cgroup2},
+		"v1": {h.V1["memory"], func(t testing.TB) string { return testutil.Cgroup1(t, "memory") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := hierarchy.make(t) + "/child"
+			dir := hierarchy.make(t) + "/child (deleted)" // as the kernel would call a removed one
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -14,61 +14,46 @@ import (
 
 // A SocketEntry is what the kernel's socket tables say of a socket.
 type SocketEntry struct {
-	Protocol  uint8 // unix.IPPROTO_TCP or unix.IPPROTO_UDP
-	Family    uint8 // unix.AF_INET or unix.AF_INET6
-	State     uint8 // as in tcp_states.h: 1 established, 7 not connected, 10 listening
-	Local     netip.AddrPort
-	Remote    netip.AddrPort // the zero AddrPort if not connected
-	Interface uint32         // index of the device that it is bound to, or 0
-	Inode     uint64         // 0 if no process has it (any more), as in TIME_WAIT
-	UID       uint32
-	Cgroup    uint64 // kernfs id of its v2 cgroup; 0 where the kernel does not tell
-	Mark      uint32 // 0 without CAP_NET_ADMIN
-}
-
-// SocketTable lists the TCP and UDP sockets, IPv4 and IPv6, of the network
-// namespace of the calling thread, which must be locked to its namespace.
-func SocketTable(ctx context.Context) ([]SocketEntry, error) {
-	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
-	if err != nil {
-		return nil, fmt.Errorf("open sock_diag: %w", err)
-	}
-	defer conn.Close()
-	var table []SocketEntry
-	for _, protocol := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP} {
-		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-			if err := ctx.Err(); err != nil {
-				return nil, fmt.Errorf("dump sockets: %w", err)
-			}
-			entries, err := dumpSockets(conn, protocol, family)
-			if err != nil {
-				return nil, err
-			}
-			table = append(table, entries...)
-		}
-	}
-	return table, nil
+	Protocol uint8          // unix.IPPROTO_TCP or unix.IPPROTO_UDP
+	Local    netip.AddrPort // IPv4-mapped addresses as IPv4
+	Remote   netip.AddrPort // the zero AddrPort if not connected
+	Inode    uint64         // 0 if no process has it (any more), as in TIME_WAIT
+	Cgroup   uint64         // kernfs id of its v2 cgroup; 0 where the kernel does not tell
 }
 
 // FindSockets lists the sockets that a spec names in the network namespace of
-// the calling thread: mostly one, several with SO_REUSEPORT, none if there is
-// no such socket.
+// the calling thread, which must be locked to its namespace: mostly one, several
+// with SO_REUSEPORT, none if there is no such socket.
 func FindSockets(ctx context.Context, spec SocketSpec) ([]SocketEntry, error) {
-	table, err := SocketTable(ctx)
+	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
-		return nil, fmt.Errorf("find socket %s: %w", spec, err)
+		return nil, fmt.Errorf("find socket %s: open sock_diag: %w", spec, err)
 	}
+	defer conn.Close()
 	var found []SocketEntry
-	for _, entry := range table {
-		if spec.matches(entry) {
-			found = append(found, entry)
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} { // one of IPv6 may speak IPv4
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("find socket %s: %w", spec, err)
+		}
+		entries, err := dumpSockets(conn, family, spec)
+		if err != nil {
+			return nil, fmt.Errorf("find socket %s: %w", spec, err)
+		}
+		for _, entry := range entries {
+			if spec.matches(entry) {
+				found = append(found, entry)
+			}
 		}
 	}
 	return found, nil
 }
 
-// Owners lists the processes that have a descriptor of a socket, by its inode.
+// Owners lists the processes that have a descriptor of a socket, by its inode;
+// nobody has 0.
 func Owners(ctx context.Context, inode uint64) ([]Process, error) {
+	if inode == 0 {
+		return nil, nil
+	}
 	pids, err := processIDs()
 	if err != nil {
 		return nil, fmt.Errorf("find owners of socket %d: %w", inode, err)
@@ -100,7 +85,7 @@ func (r *reader) owner(pid uint32, inode uint64) (Process, bool) {
 	}
 	for _, number := range numbers {
 		link, err := dir.link("fd/" + strconv.Itoa(number))
-		if err == nil && inodeOf(link, "socket:[") == inode {
+		if err == nil && socketInode(link) == inode {
 			p, err := r.open(pid, dir)
 			return p, err == nil
 		}
@@ -111,16 +96,20 @@ func (r *reader) owner(pid uint32, inode uint64) (Process, bool) {
 // From linux/sock_diag.h and linux/inet_diag.h, which x/sys has not.
 const (
 	sockDiagByFamily = 20
-	inetDiagMark     = 15
 	inetDiagCgroupID = 21 // since 5.9
 	diagRequestSize  = 56
 	diagMessageSize  = 72
 )
 
-func dumpSockets(conn *netlink.Conn, protocol, family uint8) ([]SocketEntry, error) {
+// dumpSockets lists the sockets of a family that have a spec's protocol and
+// ports. The kernel leaves the others out, a port of 0 being any: a host may have
+// a hundred thousand.
+func dumpSockets(conn *netlink.Conn, family uint8, spec SocketSpec) ([]SocketEntry, error) {
 	request := make([]byte, diagRequestSize) // struct inet_diag_req_v2
-	request[0], request[1] = family, protocol
+	request[0], request[1] = family, spec.Protocol
 	binary.NativeEndian.PutUint32(request[4:], ^uint32(0)) // all states
+	binary.BigEndian.PutUint16(request[8:], spec.Local.Port())
+	binary.BigEndian.PutUint16(request[10:], spec.Remote.Port())
 	messages, err := conn.Execute(netlink.Message{
 		Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump},
 		Data:   request,
@@ -129,15 +118,15 @@ func dumpSockets(conn *netlink.Conn, protocol, family uint8) ([]SocketEntry, err
 		err = fmt.Errorf("kernel without socket diagnostics for this protocol: %w", errors.ErrUnsupported)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("dump sockets of protocol %d: %w", protocol, err)
+		return nil, fmt.Errorf("dump sockets of protocol %d: %w", spec.Protocol, err)
 	}
 	entries := make([]SocketEntry, 0, len(messages))
 	for _, m := range messages {
 		entry, err := parseDiag(m.Data)
 		if err != nil {
-			return nil, fmt.Errorf("dump sockets of protocol %d: %w", protocol, err)
+			return nil, fmt.Errorf("dump sockets of protocol %d: %w", spec.Protocol, err)
 		}
-		entry.Protocol = protocol
+		entry.Protocol = spec.Protocol
 		entries = append(entries, entry)
 	}
 	return entries, nil
@@ -148,15 +137,12 @@ func parseDiag(data []byte) (SocketEntry, error) {
 	if len(data) < diagMessageSize {
 		return SocketEntry{}, fmt.Errorf("parse inet_diag_msg: %d bytes, want %d", len(data), diagMessageSize)
 	}
+	family := data[0]
 	entry := SocketEntry{
-		Family:    data[0],
-		State:     data[1],
-		Interface: binary.NativeEndian.Uint32(data[40:]),
-		UID:       binary.NativeEndian.Uint32(data[64:]),
-		Inode:     uint64(binary.NativeEndian.Uint32(data[68:])),
+		Local: diagAddress(family, data[8:24], data[4:]),
+		Inode: uint64(binary.NativeEndian.Uint32(data[68:])),
 	}
-	entry.Local = diagAddress(entry.Family, data[8:24], data[4:])
-	if remote := diagAddress(entry.Family, data[24:40], data[6:]); remote.Port() != 0 {
+	if remote := diagAddress(family, data[24:40], data[6:]); remote.Port() != 0 {
 		entry.Remote = remote
 	}
 	attributes, err := netlink.NewAttributeDecoder(data[diagMessageSize:])
@@ -164,10 +150,7 @@ func parseDiag(data []byte) (SocketEntry, error) {
 		return SocketEntry{}, fmt.Errorf("parse inet_diag_msg: %w", err)
 	}
 	for attributes.Next() {
-		switch attributes.Type() {
-		case inetDiagMark:
-			entry.Mark = attributes.Uint32()
-		case inetDiagCgroupID:
+		if attributes.Type() == inetDiagCgroupID {
 			entry.Cgroup = attributes.Uint64()
 		}
 	}

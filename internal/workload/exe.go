@@ -15,23 +15,13 @@ type Exe struct {
 	Path string // in the mount namespace of the process; without " (deleted)"
 }
 
-// ExeID returns the identity of an executable file by its path, symbolic links
-// followed.
-func ExeID(path string) (plan.ExeID, error) {
-	id, err := new(devices).id(unix.AT_FDCWD, path, nil)
-	if err != nil {
-		return plan.ExeID{}, fmt.Errorf("identify executable %s: %w", path, err)
-	}
-	return id, nil
-}
-
 // devices knows the superblocks behind mounts. The kernel side sees
 // super_block->s_dev, but stat reports another device on btrfs (one per
 // subvolume) and on some overlays; mountinfo prints s_dev itself.
 type devices struct{ byMount map[uint64]uint32 }
 
-// id identifies a file. The mount is looked up in our mount namespace, then in
-// that of the process, if one is given.
+// id identifies a file, symbolic links followed. The mount is looked up in our
+// mount namespace, then in that of the process, if one is given.
 func (d *devices) id(dir int, path string, process *procDir) (plan.ExeID, error) {
 	var st unix.Statx_t
 	if err := unix.Statx(dir, path, 0, unix.STATX_INO|unix.STATX_MNT_ID, &st); err != nil {

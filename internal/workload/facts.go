@@ -119,18 +119,12 @@ func isRunning(pid uint32) bool {
 	}
 	defer dir.close()
 	stat, err := dir.stat()
-	return err == nil && !stat.exited() && isLeader(pid)
-}
-
-// isLeader tells a process from one of its other threads: /proc/TID exists for
-// all of them, and pidfds are for leaders only.
-func isLeader(pid uint32) bool {
-	fd, err := unix.PidfdOpen(int(pid), 0)
-	if err != nil {
-		return errors.Is(err, unix.ENOSYS)
+	if err != nil || stat.exited() {
+		return false
 	}
-	unix.Close(fd)
-	return true
+	// /proc/TID exists for every thread.
+	status, err := dir.status()
+	return err == nil && status.process == pid
 }
 
 // cgroups walks each hierarchy that the policy names once.
@@ -149,7 +143,7 @@ func (f *facts) cgroups(mounts Hierarchies) error {
 			f.skip("%s: not mounted", hierarchyWord(controller))
 			continue
 		}
-		found, err := MatchCgroups(f.ctx, mount, byController[controller])
+		err := f.hierarchy(mount, controller, byController[controller])
 		if errors.Is(err, fs.ErrPermission) {
 			f.skip("%s: no permission", hierarchyWord(controller))
 			continue
@@ -157,18 +151,22 @@ func (f *facts) cgroups(mounts Hierarchies) error {
 		if err != nil {
 			return err
 		}
-		for p, matches := range found {
-			f.into.Cgroups[p] = matches
-		}
-		if f.units[controller] {
-			names, err := UnitNames(f.ctx, mount)
-			if err != nil {
-				return err
-			}
-			f.into.UnitNames = append(f.into.UnitNames, names...)
-		}
 	}
 	return nil
+}
+
+func (f *facts) hierarchy(mount, controller string, patterns []policy.Cgroup) error {
+	found, err := matchCgroups(f.ctx, mount, patterns)
+	if err != nil {
+		return err
+	}
+	maps.Copy(f.into.Cgroups, found)
+	if !f.units[controller] {
+		return nil
+	}
+	names, err := UnitNames(f.ctx, mount)
+	f.into.UnitNames = append(f.into.UnitNames, names...)
+	return err
 }
 
 func hierarchyWord(controller string) string {

@@ -62,10 +62,6 @@ func TestFacts(t *testing.T) {
 	if want := []string{"cgroups of the v1 hierarchy name=none-of-weir: not mounted"}; !slices.Equal(skipped, want) {
 		t.Errorf("skipped %q, want %q", skipped, want)
 	}
-	exe, err := ExeID(sleep)
-	if err != nil {
-		t.Fatal(err)
-	}
 	match := func(path string) []plan.CgroupMatch {
 		id, err := CgroupID(dir + path)
 		if err != nil {
@@ -80,7 +76,7 @@ func TestFacts(t *testing.T) {
 	want := plan.Facts{
 		Cgroup2: h.V2, Cgroup1: h.V1,
 		Users:   map[string]uint32{"root": 0, "54321": 54321},
-		Exes:    map[string]plan.ExeID{sleep: exe},
+		Exes:    map[string]plan.ExeID{sleep: identify(t, sleep)},
 		PIDs:    map[uint32]bool{sleeper.pid(): true},
 		Cgroups: map[policy.Cgroup][]plan.CgroupMatch{batch: match("/batch/a"), unitPattern: match("/slice/" + unit)},
 	}
@@ -108,7 +104,7 @@ func otherThread(t *testing.T) uint32 {
 
 // An ordinary user gets facts too, and is told what could not be looked at.
 func TestFactsWithoutRoot(t *testing.T) {
-	testutil.Needs(t, "root")
+	testutil.Needs(t, "root", "cgroup2")
 	dir := t.TempDir()
 	for path := dir; path != "/"; path = path[:max(strings.LastIndexByte(path, '/'), 1)] {
 		if path == os.TempDir() {

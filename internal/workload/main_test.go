@@ -3,7 +3,6 @@ package workload
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -33,6 +32,12 @@ type child struct {
 
 func (c child) pid() uint32 { return uint32(c.cmd.Process.Pid) }
 
+// end kills the child and waits for it.
+func (c child) end() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+}
+
 // start runs a command in the caller's namespaces until the test ends. Its
 // standard input stays open as long, so it may wait for its end.
 func start(t *testing.T, cmd *exec.Cmd) child {
@@ -48,12 +53,12 @@ func start(t *testing.T, cmd *exec.Cmd) child {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	c := child{cmd, bufio.NewReader(stdout)}
 	t.Cleanup(func() {
 		stdin.Close()
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		c.end()
 	})
-	return child{cmd, bufio.NewReader(stdout)}
+	return c
 }
 
 // startHolder starts a process that holds sockets of all kinds and tells which.
@@ -81,9 +86,9 @@ func startHolderWith(t *testing.T, attributes *syscall.SysProcAttr) (child, []he
 
 // A heldSocket is a socket as its owner sees it.
 type heldSocket struct {
-	Inode                  uint64
-	Family, Type, Protocol int
-	Port, PeerPort         int
+	Inode          uint64
+	Protocol       int
+	Port, PeerPort int
 }
 
 // holdSockets is the helper process: it opens sockets, prints them and waits
@@ -94,8 +99,6 @@ func holdSockets() {
 		var st unix.Stat_t
 		must(unix.Fstat(fd, &st))
 		h := heldSocket{Inode: st.Ino}
-		h.Family, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-		h.Type, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
 		h.Protocol, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 		local, err := unix.Getsockname(fd)
 		must(err)
@@ -160,47 +163,8 @@ func must(err error) {
 	}
 }
 
-// memoryCgroup makes a cgroup in the v1 hierarchy of the memory controller. The
-// test removes what it makes below before it ends.
-func memoryCgroup(t *testing.T) string {
-	t.Helper()
-	testutil.Needs(t, "root", "v1 memory")
-	h, err := FindHierarchies()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mount, ok := h.Mount("memory")
-	if !ok {
-		t.Skipf("needs %s", "v1 memory")
-	}
-	dir, err := os.MkdirTemp(mount, fmt.Sprintf("weir-test-%d-", os.Getpid()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := removeTree(dir); err != nil {
-			t.Errorf("remove cgroup %s: %v", dir, err)
-		}
-	})
-	return dir
-}
-
-func removeTree(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := removeTree(dir + "/" + e.Name()); err != nil {
-				return err
-			}
-		}
-	}
-	return unix.Rmdir(dir)
-}
-
-// sleepPath is the path of the program that the tests start.
+// sleepPath is the path of the program that the tests start. A copy of it has to
+// be called sleep too: it may be busybox.
 func sleepPath(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("sleep")

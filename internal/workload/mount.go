@@ -2,11 +2,16 @@ package workload
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Hierarchies says where the cgroup hierarchies of this mount namespace are.
@@ -15,14 +20,26 @@ type Hierarchies struct {
 	V1 map[string]string // controller, or "name=X" for a named hierarchy -> mount point
 }
 
-// FindHierarchies reads the cgroup mounts from /proc/self/mountinfo. On a
-// hybrid host V2 is a directory such as /sys/fs/cgroup/unified.
+// FindHierarchies reads the cgroup mounts from /proc/self/mountinfo, but for
+// those that others were mounted over. On a hybrid host V2 is a directory such
+// as /sys/fs/cgroup/unified.
 func FindHierarchies() (Hierarchies, error) {
 	mounts, err := readMountinfo("/proc/self/mountinfo")
 	if err != nil {
 		return Hierarchies{}, err
 	}
-	return hierarchies(mounts), nil
+	cgroups := slices.DeleteFunc(mounts, func(m mount) bool {
+		return m.kind != "cgroup" && m.kind != "cgroup2" || hidden(m)
+	})
+	return hierarchies(cgroups), nil
+}
+
+// hidden reports whether the mount point's path leads elsewhere or nowhere. A
+// kernel before 5.8 does not tell mounts apart.
+func hidden(m mount) bool {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, m.point, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &st)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && st.Mask&unix.STATX_MNT_ID != 0 && st.Mnt_id != m.id
 }
 
 // Mount returns the mount point of the hierarchy that a policy names: "" for
@@ -61,13 +78,14 @@ func hierarchies(mounts []mount) Hierarchies {
 }
 
 // isController tells the controllers and the name among the superblock options
-// of a v1 hierarchy, as cgroup1_show_options prints them, from its flags.
+// of a v1 hierarchy, as cgroup1_show_options and SELinux print them, from what
+// else there is.
 func isController(option string) bool {
 	switch option {
-	case "", "rw", "ro", "noprefix", "xattr", "cpuset_v2_mode", "favordynmods", "clone_children":
+	case "", "rw", "ro", "seclabel", "noprefix", "xattr", "cpuset_v2_mode", "favordynmods", "clone_children":
 		return false
 	}
-	return !strings.HasPrefix(option, "release_agent=")
+	return strings.HasPrefix(option, "name=") || !strings.Contains(option, "=")
 }
 
 // A mount is one line of mountinfo.
@@ -103,7 +121,8 @@ func parseMountinfo(r io.Reader) ([]mount, error) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		head, tail, ok := strings.Cut(lines.Text(), " - ")
-		front, back := strings.Fields(head), strings.Fields(tail)
+		// A source may be empty: two blanks side by side.
+		front, back := strings.Split(head, " "), strings.Split(tail, " ")
 		if !ok || len(front) < 6 || len(back) < 2 {
 			return nil, fmt.Errorf("parse line %q: not in the form of mountinfo", lines.Text())
 		}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,6 +28,9 @@ const initialPIDNamespace = "pid:[4026531836]"
 // here and in the kernel.
 func CheckPIDNamespace() error {
 	name, err := os.Readlink("/proc/self/ns/pid")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a kernel with one pid namespace only
+	}
 	if err != nil {
 		return fmt.Errorf("read pid namespace: %w", err)
 	}
@@ -40,20 +43,19 @@ func CheckPIDNamespace() error {
 // A Process is what selectors look at in one process. PID and Start together
 // name it for good; a PID alone may be given to another one.
 type Process struct {
-	PID      uint32
-	Parent   uint32
-	Start    uint64 // clock ticks (USER_HZ) after boot
-	Name     string // as in /proc/PID/comm
-	Zombie   bool   // has exited, is not yet waited for, holds no sockets
-	Exe      Exe    // zero for kernel threads, and where we may not look
-	UID      uint32 // the filesystem uid, which its new sockets get
-	Cgroup2  string // path below the root of the v2 hierarchy
-	Cgroup1  map[string]string
-	Children []uint32 // filled in by Processes and ProcessTree only
-	NetNS    uint64   // inode of its network namespace; 0 where we may not look
+	PID     uint32
+	Parent  uint32
+	Start   uint64            // clock ticks (USER_HZ) after boot
+	Name    string            // as in /proc/PID/comm
+	Zombie  bool              // has exited, is not yet waited for, holds no sockets
+	Exe     Exe               // zero for kernel threads, and where we may not look
+	UID     uint32            // the filesystem uid, which its new sockets get
+	Cgroup2 string            // path below the root of the v2 hierarchy
+	Cgroup1 map[string]string // v1 controller or "name=X" -> path below the root of its hierarchy
 }
 
-// ReadProcess reads one process. It wraps ErrGone if there is none.
+// ReadProcess reads one process. It wraps ErrGone if there is none, as for the
+// id of a process's second thread.
 func ReadProcess(pid uint32) (Process, error) {
 	p, err := new(reader).process(pid)
 	if err != nil {
@@ -84,22 +86,7 @@ func Processes(ctx context.Context) ([]Process, error) {
 		}
 		list = append(list, p)
 	}
-	linkChildren(list)
 	return list, nil
-}
-
-// linkChildren fills in Children. /proc/PID/task/*/children would need a
-// kernel option and is per thread.
-func linkChildren(list []Process) {
-	at := make(map[uint32]int, len(list))
-	for i := range list {
-		at[list[i].PID] = i
-	}
-	for i := range list {
-		if parent, ok := at[list[i].Parent]; ok {
-			list[parent].Children = append(list[parent].Children, list[i].PID)
-		}
-	}
 }
 
 // processIDs lists /proc, in ascending order.
@@ -143,38 +130,30 @@ func (r *reader) open(pid uint32, dir procDir) (Process, error) {
 		return Process{}, err
 	}
 	p := Process{PID: pid, Parent: stat.parent, Start: stat.start, Name: stat.name, Zombie: stat.exited()}
-	status, err := dir.read("status")
+	status, err := dir.status()
 	if err != nil {
 		return Process{}, err
 	}
-	if p.UID, err = parseUID(status); err != nil {
-		return Process{}, err
+	switch status.process {
+	case pid:
+	case 0:
+		return Process{}, ErrGone
+	default:
+		return Process{}, fmt.Errorf("%w: it is a thread of process %d", ErrGone, status.process)
 	}
+	p.UID = status.uid
 	cgroups, err := dir.read("cgroup")
 	if err != nil {
 		return Process{}, err
 	}
 	p.Cgroup2, p.Cgroup1 = parseCgroups(cgroups)
-	if name, err := dir.link("ns/net"); err == nil {
-		p.NetNS = inodeOf(name, "net:[")
-	}
 	p.Exe = r.devices.exe(dir)
 	return p, nil
 }
 
-// inodeOf parses links such as "socket:[4711]"; 0 if the prefix is another.
-func inodeOf(link, prefix string) uint64 {
-	rest, ok := strings.CutPrefix(link, prefix)
-	if !ok {
-		return 0
-	}
-	inode, _ := strconv.ParseUint(strings.TrimSuffix(rest, "]"), 10, 64)
-	return inode
-}
-
-// OpenPidfd opens a pidfd of exactly this process, never of a later one with
+// openPidfd opens a pidfd of exactly this process, never of a later one with
 // the same id. It wraps ErrGone. The caller closes it.
-func (p Process) OpenPidfd() (int, error) {
+func (p Process) openPidfd() (int, error) {
 	fd, err := unix.PidfdOpen(int(p.PID), 0)
 	if err != nil {
 		return -1, fmt.Errorf("open pidfd of process %d: %w", p.PID, goneAs(err))

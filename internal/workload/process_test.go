@@ -2,6 +2,7 @@ package workload
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,8 +18,8 @@ import (
 )
 
 func TestReadProcess(t *testing.T) {
-	testutil.Needs(t, "root", "v1 memory")
-	v2, v1 := testutil.Cgroup2(t), memoryCgroup(t)
+	testutil.Needs(t, "root")
+	v2 := testutil.Cgroup2(t)
 	h, err := FindHierarchies()
 	if err != nil {
 		t.Fatal(err)
@@ -32,46 +33,47 @@ func TestReadProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	cmd := exec.Command(sleep, "60")
+	cmd := exec.Command(sleep)
+	cmd.Args = []string{"sleep", "60"} // busybox looks at it
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential:  &syscall.Credential{Uid: 4711, Gid: 4711},
-		Cloneflags:  unix.CLONE_NEWNET,
 		UseCgroupFD: true, CgroupFD: int(dir.Fd()),
 	}
 	c := start(t, cmd)
-	if err := os.WriteFile(v1+"/cgroup.procs", []byte(itoa(c.pid())), 0); err != nil {
-		t.Fatal(err)
-	}
-
-	p, err := ReadProcess(c.pid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	id, err := ExeID(sleep)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ns unix.Stat_t
-	if err := unix.Stat("/proc/"+itoa(c.pid())+"/ns/net", &ns); err != nil {
-		t.Fatal(err)
-	}
-	if p.PID != c.pid() || p.Parent != uint32(os.Getpid()) || p.Name != filepath.Base(sleep) || p.Zombie {
+	var p Process
+	waitFor(t, func() bool { // exec lets go of Start before it sets the name
+		if p, err = ReadProcess(c.pid()); err != nil {
+			t.Fatal(err)
+		}
+		return p.Name == filepath.Base(sleep)
+	})
+	if p.PID != c.pid() || p.Parent != uint32(os.Getpid()) || p.Zombie {
 		t.Errorf("process %+v is not the child", p)
 	}
 	if p.UID != 4711 {
 		t.Errorf("uid %d, want 4711", p.UID)
 	}
-	if want := (Exe{id, sleep}); p.Exe != want {
+	if want := (Exe{identify(t, sleep), sleep}); p.Exe != want {
 		t.Errorf("executable %+v, want %+v", p.Exe, want)
 	}
 	if want := strings.TrimPrefix(v2, h.V2); p.Cgroup2 != want {
 		t.Errorf("v2 cgroup %q, want %q", p.Cgroup2, want)
 	}
-	if want := strings.TrimPrefix(v1, h.V1["memory"]); p.Cgroup1["memory"] != want {
-		t.Errorf("v1 memory cgroup %q, want %q", p.Cgroup1["memory"], want)
+}
+
+func TestReadProcessOfV1Cgroup(t *testing.T) {
+	v1 := testutil.Cgroup1(t, "memory")
+	h, err := FindHierarchies()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if p.NetNS != ns.Ino {
-		t.Errorf("network namespace %d, want %d", p.NetNS, ns.Ino)
+	c := start(t, exec.Command("sleep", "60"))
+	if err := os.WriteFile(v1+"/cgroup.procs", []byte(itoa(c.pid())), 0); err != nil {
+		t.Fatal(err)
+	}
+	p, err := ReadProcess(c.pid())
+	if want := strings.TrimPrefix(v1, h.V1["memory"]); err != nil || p.Cgroup1["memory"] != want {
+		t.Errorf("v1 memory cgroup %q, %v; want %q", p.Cgroup1["memory"], err, want)
 	}
 }
 
@@ -84,18 +86,21 @@ func TestProcesses(t *testing.T) {
 	if !slices.IsSortedFunc(list, func(a, b Process) int { return int(a.PID) - int(b.PID) }) {
 		t.Error("processes are not in the order of their ids")
 	}
-	find := func(pid int) Process {
-		i := slices.IndexFunc(list, func(p Process) bool { return p.PID == uint32(pid) })
-		if i < 0 {
-			t.Fatalf("process %d is not in the list", pid)
-		}
-		return list[i]
+	i := slices.IndexFunc(list, func(p Process) bool { return p.PID == c.pid() })
+	if i < 0 {
+		t.Fatalf("process %d is not in the list", c.pid())
 	}
-	if self := find(os.Getpid()); !slices.Contains(self.Children, c.pid()) {
-		t.Errorf("children %v, want %d among them", self.Children, c.pid())
+	if list[i].Parent != uint32(os.Getpid()) {
+		t.Errorf("process %+v is not the child", list[i])
 	}
-	if child := find(int(c.pid())); len(child.Children) != 0 {
-		t.Errorf("sleep has children %v", child.Children)
+}
+
+// The id of a thread is none of a process, although /proc has it.
+func TestReadProcessOfThread(t *testing.T) {
+	tid := otherThread(t)
+	_, err := ReadProcess(tid)
+	if want := fmt.Sprintf("read process %d: no such process: it is a thread of process %d", tid, os.Getpid()); !errors.Is(err, ErrGone) || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
 	}
 }
 
@@ -118,27 +123,27 @@ func TestZombieAndGone(t *testing.T) {
 	if _, err := ReadProcess(c.pid()); !errors.Is(err, ErrGone) {
 		t.Errorf("ReadProcess: %v, want ErrGone", err)
 	}
-	if _, err := p.OpenPidfd(); !errors.Is(err, ErrGone) {
-		t.Errorf("OpenPidfd: %v, want ErrGone", err)
+	if _, err := p.openPidfd(); !errors.Is(err, ErrGone) {
+		t.Errorf("openPidfd: %v, want ErrGone", err)
 	}
 }
 
 // The same id with another start time is another process.
-func TestOpenPidfdKnowsReusedIDs(t *testing.T) {
+func TestPidfdKnowsReusedIDs(t *testing.T) {
 	testutil.Needs(t, "pidfd")
 	self, err := ReadProcess(uint32(os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fd, err := self.OpenPidfd()
+	fd, err := self.openPidfd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	unix.Close(fd)
 	self.Start--
-	if fd, err := self.OpenPidfd(); !errors.Is(err, ErrGone) {
+	if fd, err := self.openPidfd(); !errors.Is(err, ErrGone) {
 		unix.Close(fd)
-		t.Errorf("OpenPidfd of an earlier process: %v, want ErrGone", err)
+		t.Errorf("openPidfd of an earlier process: %v, want ErrGone", err)
 	}
 }
 

@@ -13,9 +13,10 @@ const markFlip = 1 << 31
 
 // ResetRoute makes a running flow choose its transmit queue anew. A connected
 // TCP or UDP socket caches the queue of its packets; TCP chooses again only
-// when nothing of the flow is queued, UDP never. Where the queue is the class,
-// as on mqprio, a change of priority therefore may not show until the cached
-// route is dropped, and the queue with it (sk_dst_reset).
+// when nothing of the flow is queued, and UDP never. From 6.19 on UDP does as
+// TCP does, and both choose again once a second (net.core.txq_reselection_ms).
+// Where the queue is the class, as on mqprio, a change of priority therefore may
+// not show until the cached route is dropped, and the queue with it (sk_dst_reset).
 //
 // SO_BINDTOIFINDEX drops it even if the index is the one that the socket is
 // bound to already, and changes nothing else. MPTCP refuses that once it is

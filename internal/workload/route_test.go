@@ -68,7 +68,10 @@ func TestResetRoute(t *testing.T) {
 const noise = 2000
 
 // queues is a veth with four transmit queues, each slow enough to keep a
-// backlog, so that TCP may not change over by itself.
+// backlog, so that TCP may not change over by itself: it has two segments of
+// some 45 KB in a queue at a time, which take 0.7 seconds. What else would let go
+// of the queue is switched off: the choice of once a second, from 6.19 on, and the
+// search for duplicate addresses, whose end lets all IPv6 routes be looked up anew.
 type queues struct {
 	t    *testing.T
 	a, b testutil.End
@@ -77,11 +80,15 @@ type queues struct {
 func newQueues(t *testing.T) queues {
 	t.Helper()
 	left, right := testutil.NewNamespace(t), testutil.NewNamespace(t)
+	left.Output("sh", "-c", `cd /proc/sys/net
+		echo 32 > ipv4/tcp_min_tso_segs
+		echo 0 > ipv6/conf/default/accept_dad
+		[ ! -e core/txq_reselection_ms ] || echo 0 > core/txq_reselection_ms`)
 	a, b := testutil.Veth(t, left, right, testutil.VethOptions{Queues: 4})
 	left.Output("tc", "qdisc", "add", "dev", a.Name, "root", "handle", "1:", "mq")
 	for i := range 4 {
 		left.Output("tc", "qdisc", "add", "dev", a.Name, "parent", fmt.Sprintf("1:%x", i+1), "handle", fmt.Sprintf("1%x:", i+1),
-			"tbf", "rate", "5mbit", "burst", "32k", "limit", "4m")
+			"tbf", "rate", "1mbit", "burst", "32k", "limit", "4m")
 	}
 	return queues{t, a, b}
 }
@@ -151,14 +158,18 @@ func (q queues) stream(network string, multi bool, mark int) int {
 		q.t.Fatal(err)
 	}
 	q.t.Cleanup(sink)
+	// A full buffer keeps the queue busy while this process waits for its turn on
+	// the CPU. That of UDP lies in the queue itself, and takes a second.
+	buffer := 1 << 20
+	if strings.HasPrefix(network, "udp") {
+		buffer = 128 << 10
+	}
 	q.a.NS.Do(func() {
 		dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 			var err error
 			controlErr := c.Control(func(fd uintptr) {
-				// A full buffer keeps the queue busy while this process waits for
-				// its turn on the CPU.
 				err = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, mark),
-					unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 1<<20))
+					unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, buffer))
 			})
 			return errors.Join(err, controlErr)
 		}}
@@ -171,23 +182,19 @@ func (q queues) stream(network string, multi bool, mark int) int {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pump(conn, strings.HasPrefix(network, "udp"))
+		pump(conn)
 	}()
 	q.t.Cleanup(func() { conn.Close(); <-done })
 	time.Sleep(100 * time.Millisecond) // past slow start: the queue is full
 	return descriptor(q.t, conn)
 }
 
-// pump writes until the connection is closed; UDP at some 11 Mbit/s, for its
-// writes do not wait for a full queue.
-func pump(conn net.Conn, paced bool) {
+// pump writes until the connection is closed.
+func pump(conn net.Conn) {
 	chunk := make([]byte, 1400)
 	for {
 		if _, err := conn.Write(chunk); err != nil {
 			return
-		}
-		if paced {
-			time.Sleep(time.Millisecond)
 		}
 	}
 }

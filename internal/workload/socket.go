@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
-	"os"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,8 +17,6 @@ import (
 type Socket struct {
 	FD       int // ours; closed by Close
 	Inode    uint64
-	Family   int            // unix.AF_INET or unix.AF_INET6
-	Type     int            // unix.SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, …
 	Protocol int            // unix.IPPROTO_TCP, IPPROTO_UDP, IPPROTO_MPTCP, …
 	Local    netip.AddrPort // IPv4-mapped addresses as IPv4
 	Remote   netip.AddrPort // the zero AddrPort if not connected
@@ -30,9 +28,10 @@ func (s Socket) Close() error { return unix.Close(s.FD) }
 // Sockets yields the IPv4 and IPv6 sockets of a process, each once however many
 // descriptors it has. The caller closes each socket that it gets. An error ends
 // the sequence; it wraps ErrGone if the process has exited, and
-// fs.ErrPermission if we may not look. Sockets of threads that do not share
-// their process's descriptors are not seen, and those that the process passed
-// on and closed belong to whom it passed them to.
+// fs.ErrPermission if we may not look. The descriptors are those of the process's
+// first thread: sockets of threads that do not share them are not seen, nor those
+// of a process whose first thread has ended. Sockets that the process passed on
+// and closed belong to whom it passed them to.
 func Sockets(p Process) iter.Seq2[Socket, error] {
 	return func(yield func(Socket, error) bool) {
 		if err := eachSocket(p, func(s Socket) bool { return yield(s, nil) }); err != nil {
@@ -42,7 +41,7 @@ func Sockets(p Process) iter.Seq2[Socket, error] {
 }
 
 func eachSocket(p Process, yield func(Socket) bool) error {
-	pidfd, err := p.OpenPidfd()
+	pidfd, err := p.openPidfd()
 	if err != nil {
 		return err
 	}
@@ -63,11 +62,10 @@ func eachSocket(p Process, yield func(Socket) bool) error {
 		if err != nil {
 			continue // closed meanwhile
 		}
-		inode := inodeOf(link, "socket:[")
+		inode := socketInode(link)
 		if inode == 0 || seen[inode] {
 			continue
 		}
-		seen[inode] = true
 		s, err := duplicate(pidfd, number)
 		if errors.Is(err, errNotInet) || errors.Is(err, unix.EBADF) {
 			continue
@@ -75,6 +73,11 @@ func eachSocket(p Process, yield func(Socket) bool) error {
 		if err != nil {
 			return goneAs(err)
 		}
+		if seen[s.Inode] { // the number came to mean another socket meanwhile
+			s.Close()
+			continue
+		}
+		seen[s.Inode] = true
 		if !yield(s) {
 			return nil
 		}
@@ -82,25 +85,15 @@ func eachSocket(p Process, yield func(Socket) bool) error {
 	return nil
 }
 
-// descriptors lists the file descriptors of a process.
-func (d procDir) descriptors() ([]int, error) {
-	fd, err := unix.Openat(int(d), "fd", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, goneAs(err)
+// socketInode is the inode of a descriptor's link such as "socket:[4711]", 0 if
+// it leads to no socket.
+func socketInode(link string) uint64 {
+	rest, ok := strings.CutPrefix(link, "socket:[")
+	if !ok {
+		return 0
 	}
-	file := os.NewFile(uintptr(fd), "fd")
-	defer file.Close()
-	names, err := file.Readdirnames(-1)
-	if err != nil {
-		return nil, goneAs(err)
-	}
-	numbers := make([]int, 0, len(names))
-	for _, name := range names {
-		if number, err := strconv.Atoi(name); err == nil {
-			numbers = append(numbers, number)
-		}
-	}
-	return numbers, nil
+	inode, _ := strconv.ParseUint(strings.TrimSuffix(rest, "]"), 10, 64)
+	return inode
 }
 
 // errNotInet says that a descriptor is none of a socket that speaks IP.
@@ -126,10 +119,7 @@ func describe(fd int) (Socket, error) {
 	if err != nil || family != unix.AF_INET && family != unix.AF_INET6 {
 		return Socket{}, errNotInet
 	}
-	s := Socket{FD: fd, Family: family}
-	if s.Type, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		return Socket{}, err
-	}
+	s := Socket{FD: fd}
 	if s.Protocol, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL); err != nil {
 		return Socket{}, err
 	}

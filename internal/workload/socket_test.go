@@ -19,7 +19,7 @@ func sortHeld(list []heldSocket) []heldSocket {
 }
 
 func asHeld(s Socket) heldSocket {
-	return heldSocket{s.Inode, s.Family, s.Type, s.Protocol, int(s.Local.Port()), int(s.Remote.Port())}
+	return heldSocket{s.Inode, s.Protocol, int(s.Local.Port()), int(s.Remote.Port())}
 }
 
 func TestSockets(t *testing.T) {

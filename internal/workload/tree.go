@@ -7,12 +7,17 @@ import (
 )
 
 // ProcessTree returns a process and its descendants, the process first, then in
-// the order of their ids. It looks again until a whole round finds nobody new,
-// so children born while it looks are found if their parent is; one whose
-// parent exited before any round saw it belongs to another tree by then.
+// the order of their ids; those that have exited and wait to be waited for are
+// left out. It looks again until a whole round finds nobody new, so children born
+// while it looks are found if their parent is; one whose parent exited before any
+// round saw it belongs to another tree by then. It wraps ErrGone if the process
+// has exited.
 func ProcessTree(ctx context.Context, pid uint32) ([]Process, error) {
 	r := new(reader)
 	first, err := r.process(pid)
+	if err == nil && first.Zombie {
+		err = ErrGone
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read process %d: %w", pid, err)
 	}
@@ -33,9 +38,7 @@ func ProcessTree(ctx context.Context, pid uint32) ([]Process, error) {
 		}
 	}
 	slices.SortFunc(tree, func(a, b Process) int { return int(a.PID) - int(b.PID) })
-	tree = slices.Insert(tree, 0, known[pid])
-	linkChildren(tree)
-	return tree, nil
+	return slices.Insert(tree, 0, known[pid]), nil
 }
 
 // addChildren adds every process whose parent is known.
@@ -64,7 +67,7 @@ func (r *reader) addChildren(ctx context.Context, known map[uint32]Process) (add
 
 func (r *reader) addChild(pid uint32, dir procDir, known map[uint32]Process) bool {
 	stat, err := dir.stat()
-	if err != nil {
+	if err != nil || stat.exited() {
 		return false
 	}
 	if before, ok := known[pid]; ok && before.Start == stat.start {

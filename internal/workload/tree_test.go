@@ -41,8 +41,7 @@ func TestProcessTree(t *testing.T) {
 		t.Errorf("the tree begins with %d, want %d", tree[0].PID, c.pid())
 	}
 	for _, p := range tree[1:] {
-		parent := slices.IndexFunc(tree, func(q Process) bool { return q.PID == p.Parent })
-		if parent < 0 || !slices.Contains(tree[parent].Children, p.PID) {
+		if !slices.ContainsFunc(tree, func(q Process) bool { return q.PID == p.Parent }) {
 			t.Errorf("process %d is not the child of one in the tree", p.PID)
 		}
 	}
@@ -69,17 +68,33 @@ func TestProcessTreeOfForkingProcess(t *testing.T) {
 	if err != nil || len(tree) != 21 {
 		t.Fatalf("%d processes, %v; want a chain of 21", len(tree), err)
 	}
+	parents := map[uint32]bool{}
 	for _, p := range tree {
-		if len(p.Children) > 1 {
-			t.Errorf("process %d has children %v, want a chain", p.PID, p.Children)
-		}
+		parents[p.Parent] = true
+	}
+	if len(parents) != len(tree) {
+		t.Errorf("%d processes have %d parents, want a chain", len(tree), len(parents))
 	}
 }
 
-func TestProcessTreeOfNobody(t *testing.T) {
-	c := start(t, exec.Command("true"))
-	_ = c.cmd.Wait()
-	if _, err := ProcessTree(t.Context(), c.pid()); !errors.Is(err, ErrGone) {
+// Who has exited is in no tree, whether somebody waited for it or not.
+func TestProcessTreeOfTheDead(t *testing.T) {
+	c := start(t, exec.Command("sh", "-c", "exec 3<&0; true & exec cat <&3"))
+	waitFor(t, func() bool {
+		all, err := Processes(t.Context())
+		return err == nil && slices.ContainsFunc(all, func(p Process) bool { return p.Parent == c.pid() && p.Zombie })
+	})
+	tree, err := ProcessTree(t.Context(), c.pid())
+	if err != nil || len(tree) != 1 {
+		t.Errorf("%d processes, %v; want cat without the zombie", len(tree), err)
+	}
+	gone := start(t, exec.Command("true"))
+	waitFor(t, func() bool {
+		_, err := ProcessTree(t.Context(), gone.pid())
+		return errors.Is(err, ErrGone) // a zombie, for nobody has waited for it
+	})
+	gone.end()
+	if _, err := ProcessTree(t.Context(), gone.pid()); !errors.Is(err, ErrGone) {
 		t.Errorf("error %v, want ErrGone", err)
 	}
 }

@@ -20,7 +20,7 @@ func UnitNames(ctx context.Context, mount string) ([]string, error) {
 	for i, suffix := range unitSuffixes {
 		patterns[i].Pattern = "/**/*" + suffix
 	}
-	found, err := MatchCgroups(ctx, mount, patterns)
+	found, err := matchCgroups(ctx, mount, patterns)
 	if err != nil {
 		return nil, fmt.Errorf("list units: %w", err)
 	}

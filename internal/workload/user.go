@@ -4,18 +4,18 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/user"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // UserID returns the uid of a user. As for chown, a name comes first and a
-// number that is no name is a uid, whether or not a user has it.
+// number that is no name is a uid, whether or not a user has it. Users that only
+// a directory service knows are found by a build with cgo alone; a static one
+// knows /etc/passwd, and takes others by their number.
 func UserID(name string) (uid uint32, ok bool) {
-	local, _ := readPasswd() // directory services may know what it does not
+	local, _ := readPasswd() // user.Lookup may know what it does not
 	return userID(name, local)
 }
 
@@ -37,16 +37,6 @@ func userID(name string, local map[string]string) (uid uint32, ok bool) {
 		return 0, false
 	}
 	return uint32(id), true
-}
-
-// UserNames returns the names of all users of /etc/passwd, sorted. Users that
-// only a directory service knows are not among them.
-func UserNames() ([]string, error) {
-	users, err := readPasswd()
-	if err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Keys(users)), nil
 }
 
 func readPasswd() (map[string]string, error) {
