@@ -54,25 +54,26 @@ struct exe {
 	__u32 pad;
 };
 
-/* How long a cached answer holds. */
-enum verdict_scope {
-	VERDICT_SOCKET = 1,	/* for every packet of the socket */
-	VERDICT_CONNECTION = 2, /* for its connection's packets on one link */
-	VERDICT_PACKET = 3,	/* not at all: its headers decide each packet anew */
+/* The links of a generation are numbered from FIRST_LINK on. */
+enum link_number {
+	EVERY_LINK = 0,
+	FIRST_LINK = 1,
+	NO_LINK = 0xffff,
 };
 
-/* An answer is read and written whole, in one 64-bit access. */
-struct answer {
+/*
+ * The answer that was found for a socket. Programs of two links may find it at
+ * once, so it is read and written whole, in one 64-bit access.
+ */
+struct verdict {
 	__u32 generation; /* of the programs that found it */
 	__u16 contract;
-	__u16 scope; /* enum verdict_scope */
-};
-
-/* The answer that was found for a socket. */
-struct verdict {
-	struct answer answer;
-	__u32 link; /* interface index, where the scope is a connection */
-	__u32 pad;
+	/*
+	 * Where it holds, enum link_number: EVERY_LINK for all packets of the
+	 * socket, a link's number for those of the connection there, NO_LINK for
+	 * none, so that each goes by its headers.
+	 */
+	__u16 link;
 } __attribute__((aligned(8)));
 
 /* Which header fields a tuple of flow rules looks at. */
@@ -111,8 +112,11 @@ struct counter {
 	__u64 bytes;
 };
 
-/* Room for the patterns that match cgroups at their birth, in bytes. */
-#define BIRTH_PATH_LEN 252 /* "1" for v1, 249 characters, NUL, and one to tell what was cut off */
+/*
+ * Room for the patterns that match cgroups at their birth, in bytes. A NUL at the
+ * end tells a pattern from what is longer and begins like it.
+ */
+#define BIRTH_PATH_LEN 252 /* "1" for v1, 249 characters, NULs */
 #define BIRTH_NAME_LEN 128 /* 127 characters, NUL */
 
 struct birth_path {
@@ -135,14 +139,20 @@ struct birth {
 	__u32 length;
 };
 
+/* What births could not file because a table was full. */
+struct losses {
+	__u64 tags;    /* processes that did not inherit their parent's tag */
+	__u64 cgroups; /* cgroups that are not claimed though a pattern matches */
+};
+
 _Static_assert(sizeof(struct contract) == 8, "contract");
 _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
-_Static_assert(sizeof(struct answer) == 8, "answer");
-_Static_assert(sizeof(struct verdict) == 16, "verdict");
+_Static_assert(sizeof(struct verdict) == 8, "verdict");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
+_Static_assert(sizeof(struct losses) == 16, "losses");
 
 #endif

@@ -66,7 +66,6 @@ struct signal_struct {
 } relocated;
 
 struct task_struct {
-	int pid;
 	int tgid;
 	struct mm_struct *mm;
 	struct css_set *cgroups;

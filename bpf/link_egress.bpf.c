@@ -7,10 +7,10 @@
  * IP_TOS, veth and forwarding have all had their turn by then, so none of them
  * can take the priority away again.
  *
- * What it does not promise: packets of a socket that is gone or never was
- * (TIME_WAIT, RST) go by their headers alone; where a network namespace belongs
- * to another user namespace, the kernel gives its sockets' users by their numbers
- * there.
+ * What it does not promise: packets of a socket that is gone or not there yet
+ * (TIME_WAIT, RST, SYN cookies) go by their headers alone; where a network
+ * namespace belongs to another user namespace, the kernel gives its sockets' users
+ * by their numbers there.
  */
 #include "resolve.h"
 

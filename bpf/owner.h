@@ -11,7 +11,7 @@
 
 #include <bpf/bpf_helpers.h>
 
-/* Cgroups deeper than this are known by their ancestors only. */
+/* The deepest ancestor that is asked; a socket's own cgroup may be deeper. */
 #define MAX_CGROUP_DEPTH 32
 
 struct {
@@ -107,7 +107,8 @@ static __always_inline __u32 contract_of_exe(struct identity *i)
  * identity_of returns who made a socket. The kernel makes the subflows of MPTCP
  * by itself, so they say nothing of their maker; what the application made is
  * the connection. Its identity is copied to the subflow, because of a listening
- * subflow's children those that speak plain TCP are cut loose from MPTCP.
+ * subflow's children those that speak plain TCP are cut loose from MPTCP. Where SYN
+ * cookies answer from the first SYN on, nothing comes by here that could copy it.
  */
 static __always_inline struct identity *identity_of(struct bpf_sock *sk, struct mptcp_sock *msk)
 {

@@ -98,6 +98,10 @@ static __always_inline enum parsed parse_ipv4(struct __sk_buff *skb, __u32 offse
 	return parse_ports(skb, offset + length, end_of(offset, ip.length), p);
 }
 
+/*
+ * is_extension tells the headers that stand before a packet's own protocol. As
+ * for netfilter, AH is one in IPv6, and in IPv4 a protocol that has no ports.
+ */
 static __always_inline bool is_extension(__u8 header)
 {
 	switch (header) {

@@ -12,6 +12,8 @@
 
 /* Published with the programs: answers cached by another generation are stale. */
 const volatile __u32 generation = 1;
+/* The number of this program's link. */
+const volatile enum link_number this_link = FIRST_LINK;
 /* Whether any rule looks at the DSCP. */
 const volatile bool dscp_matters;
 /* Whether the kernel leads from an MPTCP subflow to its connection (5.19). */
@@ -60,22 +62,22 @@ static __always_inline bool connected(struct bpf_sock *sk)
 }
 
 union whole {
-	struct answer answer;
+	struct verdict verdict;
 	__u64 bits;
 };
 
-static __always_inline struct answer remembered(struct verdict *v)
+static __always_inline struct verdict remembered(struct verdict *at)
 {
-	union whole w = { .bits = *(volatile __u64 *)v };
+	union whole w = { .bits = *(volatile __u64 *)at };
 
-	return w.answer;
+	return w.verdict;
 }
 
-static __always_inline void remember(struct verdict *v, __u32 contract, enum verdict_scope scope)
+static __always_inline void remember(struct verdict *at, __u16 contract, __u16 link)
 {
-	union whole w = { .answer = { .generation = generation, .contract = contract, .scope = scope } };
+	union whole w = { .verdict = { .generation = generation, .contract = contract, .link = link } };
 
-	*(volatile __u64 *)v = w.bits;
+	*(volatile __u64 *)at = w.bits;
 }
 
 /*
@@ -93,41 +95,39 @@ static __always_inline struct verdict *verdict_of(struct bpf_sock *sk, struct mp
  * resolve says under which contract a packet goes. What the headers say is kept
  * for a connection, too, but for one link only (a tunnel or NAT gives its packets
  * other headers on the next), and not where rules look at the DSCP, which an
- * application may change at any time.
+ * application may change at any time. That they do not say it is never kept: it
+ * is true of one packet, such as the later fragment of a tunnel's.
  */
 static __always_inline __u32 resolve(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = socket_of(skb);
 	struct mptcp_sock *msk = NULL;
-	struct verdict *v;
-	struct answer a;
+	struct verdict *at, v;
 	__u32 id;
 
 	if (!sk)
 		return contract_of_headers(skb);
 	if (knows_mptcp && is_tcp(sk))
 		msk = bpf_skc_to_mptcp_sock(sk);
-	v = verdict_of(sk, msk);
-	if (!v) { /* no memory */
+	at = verdict_of(sk, msk);
+	if (!at) { /* no memory, or closed before its first packet came here */
 		id = contract_of_socket(skb, sk, msk);
 		return id ? id : contract_of_headers(skb);
 	}
-	a = remembered(v);
-	if (a.generation != generation) {
-		a.contract = contract_of_socket(skb, sk, msk);
-		a.scope = a.contract || !tuple_count ? VERDICT_SOCKET : VERDICT_PACKET;
-		remember(v, a.contract, a.scope);
+	v = remembered(at);
+	if (v.generation != generation) {
+		v.contract = contract_of_socket(skb, sk, msk);
+		v.link = v.contract || !tuple_count ? EVERY_LINK : NO_LINK;
+		remember(at, v.contract, v.link);
 	}
-	if (a.scope == VERDICT_SOCKET)
-		return a.contract;
-	if (a.scope == VERDICT_CONNECTION && v->link == skb->ifindex && connected(sk))
-		return a.contract;
+	if (v.link == EVERY_LINK || (v.link == this_link && connected(sk)))
+		return v.contract;
 	id = contract_of_headers(skb);
-	if (!dscp_matters && !msk && connected(sk)) {
-		v->link = skb->ifindex;
-		remember(v, id, VERDICT_CONNECTION);
-	} else if (a.scope == VERDICT_CONNECTION) {
-		remember(v, CONTRACT_UNCLAIMED, VERDICT_PACKET); /* connected anew */
+	if (connected(sk)) {
+		if (!dscp_matters && !msk && id != CONTRACT_UNCLASSIFIED)
+			remember(at, id, this_link);
+	} else if (v.link != NO_LINK) { /* it is connected anew */
+		remember(at, CONTRACT_UNCLAIMED, NO_LINK);
 	}
 	return id;
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
 )
@@ -42,15 +43,22 @@ func (g *Generation) AttachSockets(rules plan.Rules, o Options) error {
 // replace updates a pinned attachment in one step, or makes and pins it.
 func replace(path string, p *ebpf.Program, attach func() (link.Link, error)) error {
 	l, err := link.LoadPinnedLink(path, nil)
-	if err == nil {
+	switch {
+	case err == nil:
 		defer l.Close()
-		if err := l.Update(p); err == nil {
+		err := l.Update(p)
+		if err == nil {
 			return nil
 		}
-		// The device or cgroup that it was attached to is gone (ENOLINK).
+		// ENOLINK: the device or cgroup that it was attached to is gone.
+		if !errors.Is(err, unix.ENOLINK) {
+			return fmt.Errorf("update %s: %w", path, err)
+		}
 		if err := l.Unpin(); err != nil {
 			return fmt.Errorf("unpin %s: %w", path, err)
 		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("open %s: %w", path, err)
 	}
 	made, err := attach()
 	if err != nil {
@@ -67,8 +75,8 @@ func pin(object interface{ Pin(string) error }, path string) error {
 	return nil
 }
 
-// Links lists the interfaces that have a pinned attachment, by index.
-func (r Room) Links() ([]int, error) {
+// links lists the interfaces that have a pinned attachment, by index.
+func (r Room) links() ([]int, error) {
 	entries, err := os.ReadDir(r.linksDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -95,6 +103,40 @@ func (r Room) AttachedID(index int) uint32 {
 		tcx := info.TCX()
 		return tcx != nil && tcx.Ifindex == uint32(index)
 	})
+}
+
+// Ahead names the programs that tcx runs on a link before ours. One that returns
+// TCX_PASS for a packet ends the chain: ours does not see that packet.
+func (r Room) Ahead(index int) ([]string, error) {
+	ours := r.AttachedID(index)
+	if ours == 0 {
+		return nil, nil
+	}
+	found, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXEgress})
+	if err != nil {
+		return nil, fmt.Errorf("list programs of interface %d: %w", index, err)
+	}
+	var names []string
+	for _, p := range found.Programs {
+		if uint32(p.ID) == ours {
+			break
+		}
+		names = append(names, programName(p.ID))
+	}
+	return names, nil
+}
+
+func programName(id ebpf.ProgramID) string {
+	name := fmt.Sprintf("program %d", id)
+	p, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return name // it is gone
+	}
+	defer p.Close()
+	if info, err := p.Info(); err == nil && info.Name != "" {
+		name += " (" + info.Name + ")"
+	}
+	return name
 }
 
 // SocketsAttached reports whether socket_create runs on the scope's cgroup.

@@ -5,17 +5,13 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
 	"github.com/weir-net/weir/internal/plan"
 )
 
 // watchBirths loads the programs that follow births and deaths and lets them go.
-func (g *Generation) watchBirths(b plan.Births, o Options) error {
-	if err := g.fillBirths(b); err != nil {
-		return err
-	}
+func (g *Generation) watchBirths(o Options) error {
 	spec, err := copied(parseBirths)
 	if err != nil {
 		return err
@@ -28,22 +24,44 @@ func (g *Generation) watchBirths(b plan.Births, o Options) error {
 		return fmt.Errorf("load births: %w", err)
 	}
 	defer programs.Close()
-	for name, p := range map[string]*ebpf.Program{
-		"sched_process_fork": programs.TaskFork,
-		"sched_process_exit": programs.TaskExit,
-		"cgroup_mkdir":       programs.CgroupBirth,
-		"cgroup_rmdir":       programs.CgroupDeath,
+	// Deaths first: what is born is then seen to die, however soon.
+	for _, tp := range []link.RawTracepointOptions{
+		{Name: "sched_process_exit", Program: programs.TaskExit},
+		{Name: "sched_process_fork", Program: programs.TaskFork},
+		{Name: "cgroup_rmdir", Program: programs.CgroupDeath},
+		{Name: "cgroup_mkdir", Program: programs.CgroupBirth},
 	} {
-		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: p})
+		l, err := link.AttachRawTracepoint(tp)
 		if err != nil {
-			return fmt.Errorf("attach to tracepoint %s: %w", name, err)
+			return fmt.Errorf("attach to tracepoint %s: %w", tp.Name, err)
 		}
 		g.births = append(g.births, l)
-		if err := pin(l, filepath.Join(g.room.generationDir(g.Number), name)); err != nil {
+		if err := pin(l, filepath.Join(g.room.generationDir(g.Number), tp.Name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Losses counts what the births of a generation could not file because a table
+// was full.
+type Losses struct {
+	Tags    uint64 // processes that did not inherit their parent's tag
+	Cgroups uint64 // cgroups that wait for the next apply though a pattern matches
+}
+
+// Losses returns what was lost since the generation began.
+func (g *Generation) Losses() (Losses, error) {
+	var perCPU []birthsLosses
+	if err := g.tables[birthsMapLosses].Lookup(uint32(0), &perCPU); err != nil {
+		return Losses{}, fmt.Errorf("read losses: %w", err)
+	}
+	var sum Losses
+	for _, l := range perCPU {
+		sum.Tags += l.Tags
+		sum.Cgroups += l.Cgroups
+	}
+	return sum, nil
 }
 
 func (g *Generation) fillBirths(b plan.Births) error {

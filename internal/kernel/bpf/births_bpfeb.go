@@ -35,9 +35,16 @@ type birthsBirthPrefix struct {
 	Path [252]int8
 }
 
-type birthsScratch struct {
+type birthsLosses struct {
+	_       structs.HostLayout
+	Tags    uint64
+	Cgroups uint64
+}
+
+type birthsNewborn struct {
 	_    structs.HostLayout
-	Path birthsBirthPrefix
+	Bits uint32
+	Path [512]int8
 	Name [256]int8
 }
 
@@ -50,7 +57,8 @@ const (
 	birthsMapBirthPrefixes = "birth_prefixes"
 	birthsMapCgroups       = "cgroups"
 	birthsMapCgroups1      = "cgroups1"
-	birthsMapScratches     = "scratches"
+	birthsMapLosses        = "losses"
+	birthsMapNewborns      = "newborns"
 	birthsMapTasks         = "tasks"
 	birthsProgCgroupBirth  = "cgroup_birth"
 	birthsProgCgroupDeath  = "cgroup_death"
@@ -116,7 +124,8 @@ type birthsMapSpecs struct {
 	BirthPrefixes *ebpf.MapSpec `ebpf:"birth_prefixes"`
 	Cgroups       *ebpf.MapSpec `ebpf:"cgroups"`
 	Cgroups1      *ebpf.MapSpec `ebpf:"cgroups1"`
-	Scratches     *ebpf.MapSpec `ebpf:"scratches"`
+	Losses        *ebpf.MapSpec `ebpf:"losses"`
+	Newborns      *ebpf.MapSpec `ebpf:"newborns"`
 	Tasks         *ebpf.MapSpec `ebpf:"tasks"`
 }
 
@@ -152,7 +161,8 @@ type birthsMaps struct {
 	BirthPrefixes *ebpf.Map `ebpf:"birth_prefixes"`
 	Cgroups       *ebpf.Map `ebpf:"cgroups"`
 	Cgroups1      *ebpf.Map `ebpf:"cgroups1"`
-	Scratches     *ebpf.Map `ebpf:"scratches"`
+	Losses        *ebpf.Map `ebpf:"losses"`
+	Newborns      *ebpf.Map `ebpf:"newborns"`
 	Tasks         *ebpf.Map `ebpf:"tasks"`
 }
 
@@ -163,7 +173,8 @@ func (m *birthsMaps) Close() error {
 		m.BirthPrefixes,
 		m.Cgroups,
 		m.Cgroups1,
-		m.Scratches,
+		m.Losses,
+		m.Newborns,
 		m.Tasks,
 	)
 }

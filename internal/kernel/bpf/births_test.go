@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ func nursery(t *testing.T, b plan.Births, o Options) (Room, *Generation) {
 // TestBirths makes cgroups and asks whose the kernel holds them to be. In
 // patterns and paths, @ stands for the test's own cgroup.
 func TestBirths(t *testing.T) {
+	testutil.Proves(t, testutil.Births)
 	long := strings.Repeat("n", 127)
 	room, g := nursery(t, plan.Births{
 		Paths:    map[string]plan.ContractID{"@/whole": 20, "@/pre-whole": 21},
@@ -88,8 +90,64 @@ func TestBirths(t *testing.T) {
 	})
 }
 
+// TestBirthsDeep has paths that are longer than any pattern: prefixes and names
+// claim there as elsewhere.
+func TestBirthsDeep(t *testing.T) {
+	testutil.Proves(t, testutil.Births)
+	room, g := nursery(t, plan.Births{
+		Paths:    map[string]plan.ContractID{"@/whole": 20},
+		Prefixes: map[string]plan.ContractID{"@/pre": 22},
+		Names:    map[string]plan.ContractID{"web.service": 25},
+	}, bare)
+	dir := mkdir(t, room.Cgroup, "pre"+strings.Repeat("x", 252)) // NAME_MAX
+	if got := claimedAt(t, g, cgroupID(t, dir)); got != 22 {
+		t.Errorf("a prefix of a long name: contract %d", got)
+	}
+	for length := 256; length < 2048; length += 128 {
+		dir = mkdir(t, dir, strings.Repeat("d", 127))
+		if got := claimedAt(t, g, cgroupID(t, dir)); got != 0 {
+			t.Errorf("path of more than %d characters: contract %d", length, got)
+		}
+		if got := claimedAt(t, g, cgroupID(t, mkdir(t, dir, "web.service"))); got != 25 {
+			t.Errorf("a name below more than %d characters: contract %d", length, got)
+		}
+	}
+}
+
+// TestBirthsLost fills the tables: what finds no room is counted.
+func TestBirthsLost(t *testing.T) {
+	const name = "lost.service" // of no other test: all births of the host are seen
+	room, g := nursery(t, plan.Births{Names: map[string]plan.ContractID{name: 25}}, bare)
+	child := startChild(t, testutil.NewNamespace(t), childOptions{cgroup: room.Cgroup})
+	s := sockets(t, room)
+	tag(t, s, child.pid, plan.FirstID)
+	if l, err := g.Losses(); err != nil || l != (Losses{}) {
+		t.Fatalf("lost from the start: %+v, %v", l, err)
+	}
+	cgroups, pids := map[uint64]uint32{}, map[uint32]uint32{} // numbers that the kernel never gives out
+	for i := range g.tables[linkEgressMapCgroups].MaxEntries() {
+		cgroups[1<<63+uint64(i)] = 1
+	}
+	for i := range s.tasks.MaxEntries() - 1 {
+		pids[1<<31+i] = 1
+	}
+	if err := errors.Join(fill(g.tables[linkEgressMapCgroups], cgroups), fill(s.tasks, pids)); err != nil {
+		t.Fatal(err)
+	}
+	child.do("spawn")
+	child.do("exit")
+	mkdir(t, room.Cgroup, name)
+	if l, err := g.Losses(); err != nil || l.Tags == 0 || l.Cgroups != 1 {
+		t.Errorf("lost %+v, %v", l, err)
+	}
+	if err := s.TagTask(1<<31-1, 1); !errors.Is(err, ErrFull) {
+		t.Errorf("tag one process more: %v", err)
+	}
+}
+
 // TestBirthsLongest reaches the length that plan says is followed.
 func TestBirthsLongest(t *testing.T) {
+	testutil.Proves(t, testutil.Births)
 	room, _ := nursery(t, plan.Births{}, bare)
 	base := "/" + filepath.Base(room.Cgroup) + "/"
 	name := ""
@@ -113,6 +171,7 @@ func TestBirthsLongest(t *testing.T) {
 
 // TestBirthsOfV1 has children inherit: a socket remembers one v1 cgroup only.
 func TestBirthsOfV1(t *testing.T) {
+	testutil.Proves(t, testutil.V1Path)
 	v1 := testutil.Cgroup1(t, "memory")
 	base := "1/" + filepath.Base(v1)
 	testutil.Needs(t, "raw_tracepoint", "BTF")
@@ -165,6 +224,7 @@ func TestBirthsOfV1(t *testing.T) {
 
 // TestBirthsOfSockets sends from cgroups that are younger than the policy.
 func TestBirthsOfSockets(t *testing.T) {
+	testutil.Proves(t, testutil.Births)
 	testutil.Needs(t, "raw_tracepoint", "BTF")
 	w := newWire(t)
 	base := "/" + filepath.Base(w.room.Cgroup)

@@ -1,11 +1,14 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,8 +17,12 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// childEnv makes the test binary a child that sends what it is told to.
-const childEnv = "WEIR_TEST_CHILD"
+// childEnv makes the test binary a child that sends what it is told to; its value
+// is again after exec.
+const (
+	childEnv = "WEIR_TEST_CHILD"
+	again    = "again"
+)
 
 // childMain obeys a line at a time and answers each with "ok" or an error:
 //
@@ -24,8 +31,14 @@ const childEnv = "WEIR_TEST_CHILD"
 //	send            send a datagram from it
 //	uid N           go on as another user
 //	spawn           make a child that obeys from then on, until "exit"
+//	thread          make a thread and wait for its end
+//	exec            begin anew, called by a thread that is not the first
 func childMain(in io.Reader, out io.Writer) int {
 	var kept net.Conn
+	if os.Getenv(childEnv) == again {
+		os.Setenv(childEnv, "1")
+		fmt.Fprintln(out, "ok")
+	}
 	for {
 		words := strings.Fields(readLine(in))
 		if len(words) == 0 || words[0] == "exit" {
@@ -53,6 +66,20 @@ func childMain(in io.Reader, out io.Writer) int {
 				fmt.Fprintln(out, "ok", cmd.Process.Pid)
 				err = cmd.Wait()
 			}
+		case "thread":
+			tid := make(chan int)
+			go onThread(func() { tid <- syscall.Gettid() })
+			for gone := fmt.Sprintf("/proc/self/task/%d", <-tid); err == nil; {
+				_, err = os.Stat(gone)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+		case "exec":
+			os.Setenv(childEnv, again)
+			failed := make(chan error)
+			go onThread(func() { failed <- syscall.Exec("/proc/self/exe", os.Args, os.Environ()) })
+			err = <-failed
 		default:
 			err = fmt.Errorf("unknown command %q", words[0])
 		}
@@ -62,6 +89,16 @@ func childMain(in io.Reader, out io.Writer) int {
 		}
 		fmt.Fprintln(out, "ok")
 	}
+}
+
+// onThread calls fn on a thread that ends with it and is not the process's first.
+func onThread(fn func()) {
+	runtime.LockOSThread()
+	if syscall.Gettid() == syscall.Getpid() {
+		go onThread(fn)
+		select {} // or the next would be here again
+	}
+	fn()
 }
 
 // readLine takes no byte more than the line: the rest may be for another.

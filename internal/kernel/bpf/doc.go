@@ -5,7 +5,8 @@
 // shall hold comes from package plan.
 package bpf
 
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package bpf -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu" -target bpfel,bpfeb -type counter -type identity -type verdict linkEgress ../../../bpf/link_egress.bpf.c
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package bpf -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu" -target bpfel,bpfeb socketCreate ../../../bpf/socket_create.bpf.c
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package bpf -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu" -target bpfel,bpfeb births ../../../bpf/births.bpf.c
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package bpf -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu" -target bpfel,bpfeb classify ../../../bpf/classify.bpf.c
+//go:generate -command object go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package bpf -target bpfel,bpfeb -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu"
+//go:generate object linkEgress ../../../bpf/link_egress.bpf.c
+//go:generate object socketCreate ../../../bpf/socket_create.bpf.c
+//go:generate object births ../../../bpf/births.bpf.c
+//go:generate object classify ../../../bpf/classify.bpf.c

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,10 +28,10 @@ type Generation struct {
 
 // Options says how large the tables are and what the births watch.
 type Options struct {
-	Cgroups    int // how many cgroups are expected; later births have room beside them
-	Hierarchy1 int // number of the policy's v1 hierarchy as in /proc/cgroups; 0: none
-	Controller int // index of its controller in the kernel's list, as [ControllerIndex] gives it; -1: none
-	Births     bool
+	Cgroups    int  // how many cgroups are expected; later births have room beside them
+	Hierarchy1 int  // number of the policy's v1 hierarchy as in /proc/cgroups; 0: none
+	Controller int  // index of its controller in the kernel's list, as [ControllerIndex] gives it; -1: none
+	Births     bool // follow births and deaths: the kernel has raw tracepoints
 }
 
 // spare is the room for cgroups that are born later.
@@ -39,32 +40,39 @@ const spare = 4096
 // ruleTables lists the tables of a generation that are no link's own.
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
-	linkEgressMapTuples, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames,
+	linkEgressMapTuples, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
 }
 
 // Begin makes the tables of generation n and lets the births write into them:
 // a cgroup that is born while the rules are being looked up is claimed already.
+// There must be no generation n; after an error there is none.
 func (r Room) Begin(n uint32, rules plan.Rules, o Options) (*Generation, error) {
 	// Kernels before 5.11 count tables as locked memory. Where raising the limit
 	// is refused, making the table says so.
 	_ = rlimit.RemoveMemlock()
-	for _, dir := range []string{r.Dir, r.linksDir(), r.generationDir(n)} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, fmt.Errorf("create pin directory: %w", err)
-		}
+	if err := errors.Join(os.MkdirAll(r.linksDir(), 0o700), os.Mkdir(r.generationDir(n), 0o700)); err != nil {
+		return nil, fmt.Errorf("create pin directory: %w", err)
 	}
+	g, err := r.begin(n, rules, o)
+	if err != nil {
+		return nil, errors.Join(err, r.RemoveGeneration(n))
+	}
+	return g, nil
+}
+
+func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) {
 	g, err := r.newGeneration(n, true)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.eachTable(sizes(rules, o), makeTable); err != nil {
-		g.Close()
-		return nil, err
+	err = g.eachTable(sizes(rules, o), makeTable)
+	if err == nil {
+		err = g.fillBirths(rules.Births)
 	}
-	if !o.Births {
-		return g, nil
+	if err == nil && o.Births {
+		err = g.watchBirths(o)
 	}
-	if err := g.watchBirths(rules.Births, o); err != nil {
+	if err != nil {
 		g.Close()
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"errors"
+	"io/fs"
 	"slices"
 	"testing"
 )
@@ -20,6 +21,9 @@ func TestOpenAbsent(t *testing.T) {
 	}
 	if _, err := g.Promises(7); !errors.Is(err, ErrAbsent) {
 		t.Errorf("read promises of a link that has none: %v", err)
+	}
+	if _, err := room.Begin(1, noRules(), bare); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("begin a generation again: %v", err)
 	}
 	if all, err := room.Generations(); err != nil || !slices.Equal(all, []uint32{1}) {
 		t.Errorf("generations %v, %v", all, err)

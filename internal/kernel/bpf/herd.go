@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -35,7 +36,7 @@ func (g *Generation) Herd(index int, priority uint32, but plan.ContractID) (rest
 		return fill(t.contracts, herded)
 	}
 	if err := fill(t.contracts, herded); err != nil {
-		return nil, fmt.Errorf("herd packets of link %d: %w (%w)", index, err, restore())
+		return nil, fmt.Errorf("herd packets of link %d: %w", index, errors.Join(err, restore()))
 	}
 	return restore, nil
 }

@@ -29,6 +29,15 @@ func (t linkTables) Close() {
 	t.counters.Close()
 }
 
+// pin pins them in a directory of their own.
+func (t linkTables) pin(dir string) error {
+	return errors.Join(
+		pin(t.program, filepath.Join(dir, programPin)),
+		pin(t.contracts, filepath.Join(dir, linkEgressMapContracts)),
+		pin(t.counters, filepath.Join(dir, linkEgressMapCounters)),
+	)
+}
+
 // programPin is the name under which a link's program is pinned.
 const programPin = "program"
 
@@ -43,19 +52,9 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 	if err := os.MkdirAll(g.linkDir(index), 0o700); err != nil {
 		return fmt.Errorf("create pin directory: %w", err)
 	}
-	spec, err := copied(parseEgress)
+	spec, err := g.egressOf(rules, l)
 	if err != nil {
 		return err
-	}
-	err = errors.Join(
-		spec.Variables[linkEgressVarGeneration].Set(g.Number),
-		spec.Variables[linkEgressVarTupleCount].Set(uint32(len(rules.Tuples))),
-		spec.Variables[linkEgressVarDscpMatters].Set(dscpMatters(rules.Tuples)),
-		spec.Variables[linkEgressVarL2Length].Set(uint32(l.L2)),
-		spec.Variables[linkEgressVarBucketMask].Set(l.BucketMask),
-	)
-	if err != nil {
-		return fmt.Errorf("set link_egress: %w", err)
 	}
 	capacity := capacityFor(highest)
 	o := g.shared(spec)
@@ -72,18 +71,39 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 	if err != nil {
 		return err
 	}
+	err = fillPromises(t.contracts, l.Contracts)
+	if err == nil {
+		err = carryOn(older, t.counters, fresh)
+	}
+	if err == nil {
+		err = t.pin(g.linkDir(index))
+	}
+	if err != nil {
+		t.Close()
+		return err
+	}
 	g.links[index] = t
-	if err := fillPromises(t.contracts, l.Contracts); err != nil {
-		return err
+	return nil
+}
+
+// egressOf is link_egress for the next link of the generation.
+func (g *Generation) egressOf(rules plan.Rules, l plan.LinkRules) (*ebpf.CollectionSpec, error) {
+	spec, err := copied(parseEgress)
+	if err != nil {
+		return nil, err
 	}
-	if err := carryOn(older, t.counters, fresh); err != nil {
-		return err
-	}
-	return errors.Join(
-		pin(t.program, filepath.Join(g.linkDir(index), programPin)),
-		pin(t.contracts, filepath.Join(g.linkDir(index), linkEgressMapContracts)),
-		pin(t.counters, filepath.Join(g.linkDir(index), linkEgressMapCounters)),
+	err = errors.Join(
+		spec.Variables[linkEgressVarGeneration].Set(g.Number),
+		spec.Variables[linkEgressVarThisLink].Set(linkEgressLinkNumberFIRST_LINK+linkEgressLinkNumber(len(g.links))),
+		spec.Variables[linkEgressVarTupleCount].Set(uint32(len(rules.Tuples))),
+		spec.Variables[linkEgressVarDscpMatters].Set(dscpMatters(rules.Tuples)),
+		spec.Variables[linkEgressVarL2Length].Set(uint32(l.L2)),
+		spec.Variables[linkEgressVarBucketMask].Set(l.BucketMask),
 	)
+	if err != nil {
+		return nil, fmt.Errorf("set link_egress: %w", err)
+	}
+	return spec, nil
 }
 
 // loadEgress loads link_egress with all that the kernel knows. The helper that

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -15,6 +16,7 @@ import (
 )
 
 func TestEgressByHeaders(t *testing.T) {
+	testutil.Proves(t, testutil.Forwarded)
 	w := newWire(t)
 	far4 := w.far.IPv4.Addr().As16()
 	far6 := w.far.IPv6.Addr().As16()
@@ -102,6 +104,7 @@ func setInt(t *testing.T, c *net.UDPConn, level, option, value int) {
 // TestEgressTCP claims connections by port, from the SYN on: those that are made
 // here and those that are accepted.
 func TestEgressTCP(t *testing.T) {
+	testutil.Proves(t, testutil.Forwarded)
 	w := newWire(t)
 	w.publish(ports(1000, 2000), bare)
 	for name, to := range map[string]string{"v4": w.to4(1000), "v6": w.to6(1000)} {
@@ -239,9 +242,40 @@ func TestEgressWithoutEthernet(t *testing.T) {
 	}
 }
 
+// TestEgressVLAN sends over VLAN devices on top of the link: of their tags the outer
+// one is not in the packet yet, but beside it.
+func TestEgressVLAN(t *testing.T) {
+	testutil.Needs(t, "vlan link")
+	w := newWire(t)
+	w.publish(ports(4000), bare)
+	parents := []int{w.link.Index, w.far.Index}
+	for tags := 1; tags <= 2; tags++ {
+		t.Run(fmt.Sprintf("%d tags", tags), func(t *testing.T) {
+			for i, ns := range []*testutil.Namespace{w.here, w.there} {
+				l := &netlink.Vlan{
+					LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("vlan%d", tags), ParentIndex: parents[i]}, VlanId: tags,
+				}
+				address := &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 200, byte(tags), byte(i+1)), Mask: net.CIDRMask(24, 32)}}
+				var err error
+				ns.Do(func() {
+					if err = netlink.LinkAdd(l); err == nil {
+						err = errors.Join(netlink.LinkSetUp(l), netlink.AddrAdd(l, address))
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				parents[i] = l.Index
+			}
+			w.expect(firstClass, 1, func() { w.udp("udp4", fmt.Sprintf("10.200.%d.2:4000", tags), nil) })
+		})
+	}
+}
+
 // TestEgressPolicyChange moves open sockets to another contract by publishing
 // another generation.
 func TestEgressPolicyChange(t *testing.T) {
+	testutil.Proves(t, testutil.Forwarded)
 	w := newWire(t)
 	l := w.listen(w.there, w.to4(1000))
 	w.publish(ports(1000), bare)

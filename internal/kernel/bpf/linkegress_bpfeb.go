@@ -51,6 +51,14 @@ type linkEgressIdentity struct {
 	Cgroup1 uint64
 }
 
+type linkEgressLinkNumber uint32
+
+const (
+	linkEgressLinkNumberEVERY_LINK linkEgressLinkNumber = 0
+	linkEgressLinkNumberFIRST_LINK linkEgressLinkNumber = 1
+	linkEgressLinkNumberNO_LINK    linkEgressLinkNumber = 65535
+)
+
 type linkEgressTuple struct {
 	_      structs.HostLayout
 	Mask   [4]uint32
@@ -58,15 +66,10 @@ type linkEgressTuple struct {
 }
 
 type linkEgressVerdict struct {
-	_      structs.HostLayout
-	Answer struct {
-		_          structs.HostLayout
-		Generation uint32
-		Contract   uint16
-		Scope      uint16
-	}
-	Link uint32
-	Pad  uint32
+	_          structs.HostLayout
+	Generation uint32
+	Contract   uint16
+	Link       uint16
 }
 
 // Names of all BPF objects in the ELF.
@@ -89,6 +92,7 @@ const (
 	linkEgressVarGeneration  = "generation"
 	linkEgressVarKnowsMptcp  = "knows_mptcp"
 	linkEgressVarL2Length    = "l2_length"
+	linkEgressVarThisLink    = "this_link"
 	linkEgressVarTupleCount  = "tuple_count"
 )
 
@@ -162,6 +166,7 @@ type linkEgressVariableSpecs struct {
 	Generation  *ebpf.VariableSpec `ebpf:"generation"`
 	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
+	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
 	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
 }
 
@@ -221,6 +226,7 @@ type linkEgressVariables struct {
 	Generation  *ebpf.Variable `ebpf:"generation"`
 	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.Variable `ebpf:"l2_length"`
+	ThisLink    *ebpf.Variable `ebpf:"this_link"`
 	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
 }
 

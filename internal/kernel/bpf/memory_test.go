@@ -44,6 +44,9 @@ func TestOtherVersion(t *testing.T) {
 				if _, err := room.Begin(2, noRules(), bare); !errors.Is(err, ErrOtherVersion) {
 					t.Errorf("begin: %v", err)
 				}
+				if all, err := room.Generations(); err != nil || !slices.Equal(all, []uint32{1}) {
+					t.Errorf("generations %v are left: %v", all, err)
+				}
 			}
 			if err := room.Remove(); err != nil {
 				t.Errorf("remove: %v", err)

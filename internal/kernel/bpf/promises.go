@@ -54,7 +54,7 @@ func (g *Generation) SetPromise(index int, id plan.ContractID, p plan.Promise) e
 		return err
 	}
 	if err := t.contracts.Put(uint32(id), contract(p)); err != nil {
-		return fmt.Errorf("write contract %d of link %d: %w", id, index, err)
+		return fmt.Errorf("write contract %d of link %d: %w", id, index, named(err))
 	}
 	return nil
 }

@@ -62,11 +62,11 @@ func (r Room) RemoveGeneration(n uint32) error {
 	return nil
 }
 
-// Remove takes everything of the scope out of the kernel: attachments first, so
-// that no packet meets a program whose tables are gone. Removing what is absent
-// succeeds, and another version's pins are removed like one's own.
+// Remove takes everything of the scope out of the kernel. Attachments are taken
+// off and not only unpinned: somebody who has one open would keep it. Removing
+// what is absent succeeds, and another version's pins are removed like one's own.
 func (r Room) Remove() error {
-	indexes, err := r.Links()
+	indexes, err := r.links()
 	for _, index := range indexes {
 		err = errors.Join(err, r.DetachLink(index))
 	}

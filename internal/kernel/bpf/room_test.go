@@ -18,7 +18,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	o.Births = true
 	w.publish(ports(4000), o)
 	w.publish(ports(4000), o)
-	if links, err := w.room.Links(); err != nil || len(links) != 1 || links[0] != w.link.Index {
+	if links, err := w.room.links(); err != nil || len(links) != 1 || links[0] != w.link.Index {
 		t.Fatalf("links %v, %v", links, err)
 	}
 	for range 2 { // removing what is absent succeeds

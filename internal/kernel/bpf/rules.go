@@ -2,6 +2,9 @@ package bpf
 
 import (
 	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
 
 	"github.com/weir-net/weir/internal/plan"
 )
@@ -33,6 +36,29 @@ func (g *Generation) Fill(rules plan.Rules) error {
 		fill(g.tables[linkEgressMapFlows], flows),
 		fill(g.tables[linkEgressMapTuples], tuples),
 	)
+}
+
+// Bury takes out the cgroups that a look found, that Fill wrote and that a later
+// look does not find: they may have died before they were written, so that the
+// births saw nothing to take out. Their ids are not given out again.
+func (g *Generation) Bury(found, later plan.Rules) error {
+	return errors.Join(
+		remove(g.tables[linkEgressMapCgroups], found.Cgroups, later.Cgroups),
+		remove(g.tables[linkEgressMapCgroups1], found.Cgroups1, later.Cgroups1),
+	)
+}
+
+// remove deletes the keys that are not in rest. Those that are not there are fine.
+func remove[K comparable, V any](m *ebpf.Map, keys, rest map[K]V) error {
+	for k := range keys {
+		if _, stays := rest[k]; stays {
+			continue
+		}
+		if err := m.Delete(k); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("remove %v from table %s: %w", k, m, err)
+		}
+	}
+	return nil
 }
 
 // Rules reads back what the tables hold. The name of the v1 controller is not

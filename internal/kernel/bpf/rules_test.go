@@ -1,7 +1,7 @@
 package bpf
 
 import (
-	"errors"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,10 +53,7 @@ func TestReadBack(t *testing.T) {
 		}
 		defer g.Close()
 		defer room.RemoveGeneration(n)
-		if !births { // else Begin has filled them
-			err = g.fillBirths(rules.Births)
-		}
-		if err := errors.Join(err, g.Fill(rules)); err != nil {
+		if err := g.Fill(rules); err != nil {
 			rt.Fatal(err)
 		}
 		again, err := room.Open(n)
@@ -73,6 +70,30 @@ func TestReadBack(t *testing.T) {
 			rt.Fatalf("read back what was not written:\n%s", diff)
 		}
 	})
+}
+
+// TestBury has a cgroup die between the look that found it and its being written.
+func TestBury(t *testing.T) {
+	room := newRoom(t)
+	found, later := noRules(), noRules()
+	found.Controller1 = "memory"
+	for id := range uint64(3) {
+		found.Cgroups[id], found.Cgroups1[id] = plan.FirstID, plan.FirstID
+	}
+	maps.Copy(later.Cgroups, found.Cgroups)
+	maps.Copy(later.Cgroups1, found.Cgroups1)
+	delete(later.Cgroups, 1)
+	delete(later.Cgroups1, 2)
+	g := begin(t, room, 1, found, bare)
+	for range 2 { // burying twice is burying once
+		if err := g.Bury(found, later); err != nil {
+			t.Fatal(err)
+		}
+		got, err := g.Rules()
+		if err != nil || !maps.Equal(got.Cgroups, later.Cgroups) || !maps.Equal(got.Cgroups1, later.Cgroups1) {
+			t.Errorf("left are %v and %v (%v)", got.Cgroups, got.Cgroups1, err)
+		}
+	}
 }
 
 func TestReadBackWitness(t *testing.T) {

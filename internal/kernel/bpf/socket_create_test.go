@@ -15,6 +15,7 @@ import (
 )
 
 func TestEgressByCgroup(t *testing.T) {
+	testutil.Proves(t, testutil.Local)
 	w := newWire(t)
 	outer := mkdir(t, w.room.Cgroup, "outer")
 	middle := mkdir(t, outer, "middle")
@@ -50,6 +51,7 @@ func TestEgressByCgroup(t *testing.T) {
 
 // TestEgressDepth goes deeper than the kernel side looks: the ancestors count.
 func TestEgressDepth(t *testing.T) {
+	testutil.Proves(t, testutil.Local)
 	w := newWire(t)
 	dir := w.room.Cgroup
 	rules := noRules()
@@ -63,6 +65,7 @@ func TestEgressDepth(t *testing.T) {
 }
 
 func TestEgressByUser(t *testing.T) {
+	testutil.Proves(t, testutil.Local)
 	w := newWire(t)
 	rules := ports(1000)
 	rules.Users[12345] = plan.FirstID + 1
@@ -89,6 +92,7 @@ func TestEgressByUser(t *testing.T) {
 }
 
 func TestEgressByExe(t *testing.T) {
+	testutil.Proves(t, testutil.Local)
 	w := newWire(t)
 	exe := copyOfTest(t)
 	rules := noRules()
@@ -108,6 +112,7 @@ func TestEgressByExe(t *testing.T) {
 // TestPrecedence lets a socket be claimed by everything, and takes one claim
 // after the other away.
 func TestPrecedence(t *testing.T) {
+	testutil.Proves(t, testutil.Local)
 	w := newWire(t)
 	v1 := testutil.Cgroup1(t, "memory")
 	inV1 := mkdir(t, v1, "job")
@@ -118,10 +123,11 @@ func TestPrecedence(t *testing.T) {
 	}
 	c := startChild(t, w.here, childOptions{exe: exe, cgroup: w.room.Cgroup})
 	join(t, inV1, c.pid)
+	c.do("uid 12345") // the kernel's own packets are of user 0
 	rules := ports(4000)
 	rules.Controller1 = "memory"
 	rules.Exes[exeOf(t, exe)] = plan.FirstID + 1
-	rules.Users[0] = plan.FirstID + 2
+	rules.Users[12345] = plan.FirstID + 2
 	rules.Cgroups1[cgroupID(t, inV1)] = plan.FirstID + 3
 	rules.Cgroups[cgroupID(t, w.room.Cgroup)] = plan.FirstID + 4
 	o := Options{Controller: index}

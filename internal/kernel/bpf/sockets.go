@@ -56,11 +56,11 @@ func (s *Sockets) Identify(fd int, i Identity) (changed bool, err error) {
 	if err := s.identities.Put(uint32(fd), v); err != nil {
 		return false, fmt.Errorf("write identity of socket: %w", err)
 	}
-	return true, s.Forget(fd)
+	return true, s.forget(fd)
 }
 
-// Forget lets the socket's next packet find its contract anew.
-func (s *Sockets) Forget(fd int) error {
+// forget lets the socket's next packet find its contract anew.
+func (s *Sockets) forget(fd int) error {
 	if err := s.verdicts.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("forget verdict of socket: %w", err)
 	}
@@ -75,8 +75,8 @@ func (s *Sockets) Verdict(fd int) (id plan.ContractID, generation uint32, known 
 	if err := s.verdicts.Lookup(uint32(fd), &v); err != nil {
 		return 0, 0, false
 	}
-	const perPacket = 3 // VERDICT_PACKET
-	return plan.ContractID(v.Answer.Contract), v.Answer.Generation, v.Answer.Scope != perPacket
+	known = linkEgressLinkNumber(v.Link) != linkEgressLinkNumberNO_LINK
+	return plan.ContractID(v.Contract), v.Generation, known
 }
 
 // Tasks returns the tags of processes.
@@ -85,7 +85,7 @@ func (s *Sockets) Tasks() (map[uint32]uint32, error) { return read[uint32, uint3
 // TagTask gives a process, and every child that it makes from now on, a tag.
 func (s *Sockets) TagTask(pid, tag uint32) error {
 	if err := s.tasks.Put(pid, tag); err != nil {
-		return fmt.Errorf("tag process %d: %w", pid, err)
+		return fmt.Errorf("tag process %d: %w", pid, named(err))
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package bpf
 import (
 	"io"
 	"net"
+	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -14,6 +16,7 @@ import (
 )
 
 func TestTags(t *testing.T) {
+	testutil.Proves(t, testutil.Tag)
 	testutil.Needs(t, "raw_tracepoint", "BTF")
 	w := newWire(t)
 	o := bare
@@ -61,6 +64,14 @@ func TestTags(t *testing.T) {
 		}
 		w.expect(ladderClass, 1, func() { c.do("send") })
 	})
+	t.Run("threads end, and one calls exec", func(t *testing.T) {
+		c.do("thread")
+		c.do("exec")
+		if tags := tasks(t, s); len(tags) != 1 || tags[uint32(c.pid)] == 0 {
+			t.Fatalf("tags %v, want that of %d", tags, c.pid)
+		}
+		w.expect(firstClass+1, 1, func() { c.do("udp %s", w.to4(4000)) })
+	})
 	t.Run("dead contract", func(t *testing.T) {
 		tag(t, s, c.pid, plan.FirstID+3)
 		l := w.promises()
@@ -71,6 +82,44 @@ func TestTags(t *testing.T) {
 	})
 }
 
+// TestTagOfTheDead leaves tags on numbers that no process has: who gets such a
+// number is nobody's child.
+func TestTagOfTheDead(t *testing.T) {
+	testutil.Needs(t, "raw_tracepoint", "BTF")
+	w := newWire(t)
+	o := bare
+	o.Births = true
+	w.publish(noRules(), o)
+	s := sockets(t, w.room)
+	last, top := number(t, "/proc/sys/kernel/ns_last_pid"), number(t, "/proc/sys/kernel/pid_max")
+	tagged := map[int]bool{}
+	for i := range 2000 { // others make threads and processes meanwhile
+		pid := last + 1 + i
+		if pid >= top {
+			pid -= top - 300 // where the kernel begins anew
+		}
+		tagged[pid] = true
+		tag(t, s, pid, plan.FirstID+1)
+	}
+	c := startChild(t, w.here, childOptions{cgroup: w.room.Cgroup})
+	if !tagged[c.pid] {
+		t.Fatalf("the child is %d, not one of the next 2000 after %d", c.pid, last)
+	}
+	if tags := tasks(t, s); tags[uint32(c.pid)] != 0 {
+		t.Errorf("child %d inherited a tag of nobody's", c.pid)
+	}
+	w.expect(ladderClass, 1, func() { c.do("udp %s", w.to4(4000)) })
+}
+
+func number(t *testing.T, path string) int {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(atoi(t, strings.TrimSpace(string(text))))
+}
+
 // TestTagListener tags listeners: what is accepted inherits, and the SYN-ACK that
 // has no socket yet goes with it. Over MPTCP the descriptor is not the socket
 // whose packets leave; most clients of an MPTCP listener speak plain TCP.
@@ -79,6 +128,7 @@ func TestTagListener(t *testing.T) {
 		"TCP": {}, "TCP to MPTCP listener": {listen: true}, "MPTCP": {listen: true, dial: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			testutil.Proves(t, testutil.Tag)
 			if c.listen {
 				testutil.Needs(t, "MPTCP")
 			}

@@ -5,7 +5,20 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
+
+// ErrFull says that a table has no room for another entry. Each apply makes
+// tables that are large enough for what it finds.
+var ErrFull = errors.New("the table is full")
+
+// named gives an error of a write its name, where it has one.
+func named(err error) error {
+	if errors.Is(err, unix.E2BIG) {
+		return ErrFull
+	}
+	return err
+}
 
 // batch bounds how much memory one system call moves.
 const batch = 4096
@@ -28,7 +41,7 @@ func fillSlices[K, V any](m *ebpf.Map, keys []K, values []V) error {
 			return fillOneByOne(m, keys[start:], values[start:])
 		}
 		if err != nil {
-			return fmt.Errorf("fill table %s: %w", m, err)
+			return fmt.Errorf("fill table %s: %w", m, named(err))
 		}
 	}
 	return nil
@@ -38,7 +51,7 @@ func fillSlices[K, V any](m *ebpf.Map, keys []K, values []V) error {
 func fillOneByOne[K, V any](m *ebpf.Map, keys []K, values []V) error {
 	for i := range keys {
 		if err := m.Put(keys[i], values[i]); err != nil {
-			return fmt.Errorf("fill table %s: %w", m, err)
+			return fmt.Errorf("fill table %s: %w", m, named(err))
 		}
 	}
 	return nil

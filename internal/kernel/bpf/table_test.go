@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func TestFillAndRead(t *testing.T) {
 
 func TestFillTooMany(t *testing.T) {
 	m := newTable(t, ebpf.Hash, 2)
-	if err := fill(m, map[uint32]uint32{1: 1, 2: 2, 3: 3}); err == nil || !strings.Contains(err.Error(), "fill table") {
+	if err := fill(m, map[uint32]uint32{1: 1, 2: 2, 3: 3}); !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "fill table") {
 		t.Errorf("three entries in a table of two: %v", err)
 	}
 }

@@ -105,12 +105,14 @@ func (w *wire) publishTo(rules plan.Rules, l plan.LinkRules, o Options) *Generat
 func (w *wire) attach(g *Generation) {
 	w.t.Helper()
 	if ok, err := feature.Has("tcx"); err != nil || !ok {
+		testutil.By(w.t, "cls_bpf")
 		testutil.Needs(w.t, "clsact qdisc", "bpf classifier")
 		w.here.Output("tc", "qdisc", "replace", "dev", w.link.Name, "clsact")
 		w.here.Output("tc", "filter", "replace", "dev", w.link.Name, "egress", "prio", "1", "handle", "1",
 			"bpf", "direct-action", "object-pinned", filepath.Join(g.linkDir(w.link.Index), programPin))
 		return
 	}
+	testutil.By(w.t, "tcx")
 	var err error
 	w.here.Do(func() { err = g.AttachLink(w.link.Index) })
 	if err != nil {
