@@ -2,6 +2,8 @@ package agent
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weir-net/weir/internal/host"
@@ -13,11 +15,17 @@ import (
 // once may do to each other is what two processes may.
 type Agent struct {
 	Scope    state.Scope
-	Version  string
+	Version  string // of this Weir: what another one found out is found out anew
 	Now      func() time.Time
 	Progress func(text string) // called with each step before it runs; may be nil
+	// Accept is asked before an apply changes anything, under the lock and of the
+	// very reading that is then acted on. Its error ends the apply and is returned.
+	// nil accepts all.
+	Accept func(Proposal) error
 	// Detach starts this program with one of the arguments that this package
-	// names, as a process that outlives the caller and its session.
+	// names, as a process that outlives the caller and its session. Without it
+	// nothing can be applied until it is confirmed, and new interfaces get no
+	// net_prio entries.
 	Detach func(args ...string) (pid int, err error)
 	// Before is called before each step of a change and may end it with an error.
 	// Tests break off there; nil does nothing.
@@ -35,6 +43,9 @@ var (
 	ErrLoseSSH        = errors.New("the change touches the link that carries your ssh session")
 )
 
+// schemaVersion is the version of the JSON forms of this package.
+const schemaVersion = "1.0"
+
 func (a *Agent) now() time.Time {
 	if a.Now != nil {
 		return a.Now()
@@ -46,3 +57,28 @@ func (a *Agent) room() bpf.Room { return bpf.Room{Dir: a.Scope.Pins, Cgroup: a.S
 
 // inScope runs fn in the network namespace of the scope's links.
 func (a *Agent) inScope(fn func() error) error { return host.InNetns(a.Scope.Netns, fn) }
+
+// locked runs fn with the scope locked for a change and its record loaded.
+func (a *Agent) locked(fn func(*state.Record) error) error {
+	return a.with(a.Scope.LockForChange, fn)
+}
+
+// reading runs fn with the record as it is between two changes.
+func (a *Agent) reading(fn func(*state.Record) error) error {
+	return a.with(a.Scope.LockForReading, fn)
+}
+
+func (a *Agent) with(take func() (*state.Lock, error), fn func(*state.Record) error) error {
+	lock, err := take()
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	r, err := a.Scope.Load()
+	if err != nil {
+		return err
+	}
+	return fn(r)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

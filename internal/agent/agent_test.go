@@ -58,11 +58,11 @@ func (b *bench) apply(t testing.TB, text string) []plan.Difference {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := b.Apply(context.Background(), p, []byte(text))
+	done, err := b.Apply(context.Background(), p, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d
+	return done.Changes
 }
 
 // policyText is a policy for the bench's link.

@@ -4,148 +4,179 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 )
 
-// Plan returns what an apply of the policy would change, in words and in order.
-// It changes nothing.
-func (a *Agent) Plan(ctx context.Context, p *policy.Policy) (d []plan.Difference, err error) {
-	err = a.reading(func(r *state.Record) error {
-		w, _, err := a.want(ctx, p, r)
-		if err != nil {
-			return err
-		}
-		have, err := a.read(r)
-		if err != nil {
-			return err
-		}
-		d = plan.Diff(have, w)
-		return nil
-	})
-	return d, err
+// An Applied is what an apply has done.
+type Applied struct {
+	Changes []plan.Difference // none: everything was so already
+	Status  *Status           // by the very reading that proved it
 }
 
-// Apply makes the policy true and proves it. It returns what it changed; nothing
-// means that everything was so already. On an error all is as before, or the
+// Apply makes the policy true and proves it. On an error all is as before, or the
 // error wraps what is not.
-func (a *Agent) Apply(ctx context.Context, p *policy.Policy, text []byte) (d []plan.Difference, err error) {
+func (a *Agent) Apply(ctx context.Context, p *policy.Policy, text []byte) (*Applied, error) {
+	return a.apply(ctx, p, text, 0)
+}
+
+// apply is Apply, and with a wait ApplyUntilConfirmed.
+func (a *Agent) apply(ctx context.Context, p *policy.Policy, text []byte, wait time.Duration) (done *Applied, err error) {
 	err = a.locked(func(r *state.Record) error {
 		if r.Pending != nil {
 			return ErrPending
 		}
-		d, err = a.apply(ctx, r, p, text)
-		return err
+		d, err := a.draft(ctx, r, p)
+		if err != nil {
+			return err
+		}
+		if err := a.accepted(r, d); err != nil {
+			return err
+		}
+		changes, target := d.differences, &state.Document{File: p.File, Text: string(text), When: a.now()}
+		if d.reached(r) {
+			err = a.same("apply", r, d, target)
+		} else {
+			d, err = a.carryOut(ctx, r, d, target, wait)
+		}
+		if err != nil {
+			return err
+		}
+		done = &Applied{changes, a.judge(r, d)}
+		return nil
 	})
-	return d, err
+	return done, err
 }
 
-func (a *Agent) apply(ctx context.Context, r *state.Record, p *policy.Policy, text []byte) ([]plan.Difference, error) {
-	target := &state.Document{File: p.File, Text: string(text), When: a.now()}
-	unfinished := r.Journal != nil
-	if !unfinished {
+// carryOut applies a draft, or goes back to where it began.
+func (a *Agent) carryOut(ctx context.Context, r *state.Record, d *draft, target *state.Document, wait time.Duration) (*draft, error) {
+	if r.Journal == nil {
 		r.Previous = r.Applied
 	}
-	d, err := a.converge(ctx, "apply", r, p, target)
-	if err == nil {
-		return d, nil
-	}
-	var invalid policy.Errors
-	if errors.As(err, &invalid) || r.Journal == nil {
-		return nil, err
-	}
-	// Something is half done: back to where it was, even if the caller gave up.
-	if back := a.back(context.WithoutCancel(ctx), "undo", r); back != nil {
-		return d, fmt.Errorf("%w; and going back: %w; weir apply or weir reset finishes it", err, back)
-	}
-	return nil, fmt.Errorf("%w (%w)", err, ErrRolledBack)
-}
-
-// back returns to the policy before, or to none.
-func (a *Agent) back(ctx context.Context, verb string, r *state.Record) error {
-	if r.Previous == nil {
-		return a.reset(ctx, verb, r)
-	}
-	p, err := a.parse(r.Previous)
-	if err != nil {
-		return err
-	}
-	_, err = a.converge(ctx, verb, r, p, r.Previous)
-	return err
-}
-
-// converge brings the kernel to a policy from wherever it is.
-func (a *Agent) converge(ctx context.Context, verb string, r *state.Record, p *policy.Policy, target *state.Document) ([]plan.Difference, error) {
-	if err := a.room().Check(); err != nil {
-		return nil, err
-	}
-	w, f, err := a.want(ctx, p, r)
-	if err != nil {
-		return nil, err
-	}
-	learnt, err := a.learnOffload(r, p, f)
-	if err != nil {
-		return nil, err
-	}
-	if learnt {
-		if w, f, err = a.want(ctx, p, r); err != nil {
+	if wait > 0 {
+		if err := a.arm(ctx, r, wait); err != nil {
 			return nil, err
 		}
 	}
-	have, err := a.read(r)
-	if err != nil {
-		return nil, err
+	changes := len(d.differences)
+	proved, err := a.reach(ctx, "apply", r, d, target)
+	if err == nil && changes == 0 { // what had been broken off is whole now: nothing to take back
+		err = a.disarm(r)
 	}
-	d := plan.Diff(have, w)
-	if len(d) == 0 && r.Journal == nil {
-		return nil, a.same(r, p, target)
+	if err == nil {
+		return proved, nil
 	}
-	c := &change{Agent: a, record: r}
-	if err := c.reach(ctx, verb, p, w, f, have, target); err != nil {
-		return nil, err
+	if r.Journal != nil {
+		// Something is half done: back to where it was, even if the caller gave up.
+		misfit, back := a.back(context.WithoutCancel(ctx), "undo", r)
+		if back != nil { // the guard, if there is one, tries again
+			return nil, fmt.Errorf("%w; and going back: %w; weir apply or weir reset finishes it", err, back)
+		}
+		err = fmt.Errorf("%w (%w%s)", err, ErrRolledBack, misfit)
 	}
-	return d, c.run(ctx, verb, target)
+	return nil, errors.Join(err, a.disarm(r))
 }
 
-// reach adds all steps that lead to a policy.
-func (c *change) reach(ctx context.Context, verb string, p *policy.Policy, w *plan.Want, f plan.Facts, have plan.State, target *state.Document) error {
-	if err := c.publish(ctx, p, w, f, have); err != nil {
+// back returns to the policy before, or to none: also where that policy does not
+// fit the host any more, which misfit says then. What was cut off must come back,
+// though a process that a policy names has ended meanwhile.
+func (a *Agent) back(ctx context.Context, verb string, r *state.Record) (misfit string, err error) {
+	if r.Previous != nil {
+		err := a.converge(ctx, verb, r, r.Previous)
+		var misfits policy.Errors
+		if !errors.As(err, &misfits) {
+			return "", err
+		}
+		misfit = fmt.Sprintf("; the policy before does not fit this host any more, so none is in force: %v", misfits)
+	}
+	return misfit, a.reset(ctx, verb, r)
+}
+
+// converge brings the kernel to a policy that was applied before, from wherever
+// it is.
+func (a *Agent) converge(ctx context.Context, verb string, r *state.Record, target *state.Document) error {
+	p, err := a.parse(target)
+	if err != nil {
 		return err
 	}
-	c.addNetPrio(ctx, p, w)
-	c.add("read everything back and compare", func() error { return c.prove(c.record, w) })
+	d, err := a.draft(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if d.reached(r) {
+		return a.same(verb, r, d, target)
+	}
+	_, err = a.reach(ctx, verb, r, d, target)
+	return err
+}
+
+// reach does what leads from what a draft has found to what it wants, and proves
+// it. It returns the draft as it was proved: without differences.
+func (a *Agent) reach(ctx context.Context, verb string, r *state.Record, d *draft, target *state.Document) (*draft, error) {
+	c := &change{Agent: a, verb: verb, record: r}
+	defer c.close()
+	if c.addAttempts(d); len(c.steps) > 0 {
+		if err := c.run(ctx); err != nil {
+			return nil, err
+		}
+		c.steps = nil
+		learnt, err := a.draft(ctx, r, d.policy) // what was learnt changes what is wanted
+		if err != nil {
+			return nil, meanwhile(err)
+		}
+		d = learnt
+	}
+	if err := c.addAll(ctx, d, target); err != nil {
+		return nil, err
+	}
+	if err := c.run(ctx); err != nil {
+		return nil, err
+	}
+	return d, c.end()
+}
+
+// addAll adds all steps that lead to a draft's policy.
+func (c *change) addAll(ctx context.Context, d *draft, target *state.Document) error {
+	if err := c.publish(ctx, d); err != nil {
+		return err
+	}
+	c.addNetPrio(ctx, d)
+	c.add("read everything back and compare", func() (err error) {
+		d.comparison, err = c.prove(ctx, c.record, d.policy, d.want)
+		return err
+	})
 	c.add("remember what was applied", func() error {
 		c.record.Applied = target
-		if verb == "apply" {
+		if c.verb == "apply" {
 			c.record.Rollback = nil // told, and over
 		}
-		c.rememberPolicy(p, []byte(target.Text))
-		return nil
+		c.rememberPolicy(d.policy, []byte(target.Text))
+		if err := c.save(); err != nil {
+			return err
+		}
+		return c.proved(c.verb, c.record)
 	})
 	return nil
 }
 
-// same notes a policy that asks for nothing new. The same text again is not
-// worth a write.
-func (a *Agent) same(r *state.Record, p *policy.Policy, target *state.Document) error {
-	if r.Applied != nil && r.Applied.Text == target.Text && r.Applied.File == target.File {
-		return nil
+// same notes a policy that asks for nothing new, which is a proof as well. The
+// same text again is not worth writing the record.
+func (a *Agent) same(verb string, r *state.Record, d *draft, target *state.Document) error {
+	if r.Applied == nil || r.Applied.Text != target.Text || r.Applied.File != target.File {
+		r.Applied = target
+		a.rememberPolicy(d.policy, []byte(target.Text))
+		if err := a.Scope.Save(r); err != nil {
+			return err
+		}
 	}
-	r.Applied = target
-	a.rememberPolicy(p, []byte(target.Text))
-	return a.Scope.Save(r)
+	return a.proved(verb, r)
 }
 
-// prove reads everything back and holds it against what was wanted.
-func (a *Agent) prove(r *state.Record, w *plan.Want) error {
-	have, err := a.read(r)
-	if err != nil {
-		return err
-	}
-	if rest := plan.Diff(have, w); len(rest) > 0 {
-		return fmt.Errorf("%w: %s", ErrNotProved, rest[0])
-	}
-	return nil
+// proved notes that everything was read back and found as it is wanted.
+func (a *Agent) proved(verb string, r *state.Record) error {
+	r.Proof = &state.Proof{When: a.now(), Verb: verb}
+	return a.Scope.SaveProof(*r.Proof)
 }

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/gob"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/state"
 )
 
 // cached is a policy that was read before, with what it was read from and by.
@@ -30,6 +32,15 @@ func (a *Agent) Parse(file string, text []byte) (*policy.Policy, error) {
 		}
 	}
 	return policy.Parse(file, text)
+}
+
+// parse reads a policy that was applied before: it was valid then.
+func (a *Agent) parse(d *state.Document) (*policy.Policy, error) {
+	p, err := a.Parse(d.File, []byte(d.Text))
+	if err != nil {
+		return nil, fmt.Errorf("read the applied policy %s: %w", d.File, err)
+	}
+	return p, nil
 }
 
 // rememberPolicy keeps a policy for the next Parse. That it could not is no error.

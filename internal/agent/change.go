@@ -2,43 +2,54 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/state"
 )
 
 // A step is one thing that a change does. It may be broken off before or after
 // any of them, and what is left to do is found out by looking, not remembered.
 type step struct {
-	text string
-	run  func() error
+	text  string
+	run   func() error
+	parts func() ([]string, error) // of what the step itself consists, in words; may be nil
 }
 
 // A change carries a scope from what it is to a target.
 type change struct {
 	*Agent
-	record *state.Record
-	steps  []step
+	verb       string // as the journal has it
+	record     *state.Record
+	steps      []step
+	generation *bpf.Generation // the one that is being built
 }
 
 func (c *change) add(text string, run func() error) {
-	c.steps = append(c.steps, step{text, run})
+	c.steps = append(c.steps, step{text: text, run: run})
 }
 
-// run writes the journal before each step and does it.
-func (c *change) run(ctx context.Context, verb string, target *state.Document) error {
-	j := &state.Journal{Verb: verb, When: c.now(), Steps: len(c.steps), Target: target}
+// run writes the journal before each step and does it. What was proved before is
+// not any more.
+func (c *change) run(ctx context.Context) error {
+	// What the next one has to know is on file before the journal says that
+	// there is something to finish.
+	if err := c.save(); err != nil {
+		return err
+	}
+	if err := c.Scope.DropProof(); err != nil {
+		return err
+	}
+	j := &state.Journal{Verb: c.verb, When: c.now(), Steps: len(c.steps)}
 	for i, s := range c.steps {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%s: %w", verb, err)
+			return fmt.Errorf("%s: %w", c.verb, err)
 		}
 		j.Step, j.Text, c.record.Journal = i+1, s.text, j
 		if err := c.Scope.SaveJournal(j); err != nil {
 			return err
 		}
-		if err := c.within(s.text); err != nil {
+		if err := c.breakable(s.text); err != nil {
 			return err
 		}
 		if c.Progress != nil {
@@ -48,16 +59,25 @@ func (c *change) run(ctx context.Context, verb string, target *state.Document) e
 			return fmt.Errorf("%s: %w", s.text, err)
 		}
 	}
-	if err := c.Scope.Save(c.record); err != nil {
-		return err
-	}
+	return nil
+}
+
+// end says that the change is whole. Its steps have saved what there is to know.
+func (c *change) end() error {
 	c.record.Journal = nil
 	return c.Scope.EndJournal()
 }
 
-// within marks a place where a change may be broken off: before each step, and
-// inside of those that have parts.
-func (c *change) within(text string) error {
+// close releases what the steps have opened; what they made stays.
+func (c *change) close() {
+	if c.generation != nil {
+		c.generation.Close()
+	}
+}
+
+// breakable marks a place where a change may be broken off: before each step,
+// and inside of those that have parts.
+func (c *change) breakable(text string) error {
 	if c.Before == nil {
 		return nil
 	}
@@ -67,42 +87,3 @@ func (c *change) within(text string) error {
 // save writes the record in the middle of a change: what the next one has to
 // know must be on file before the kernel is changed.
 func (c *change) save() error { return c.Scope.Save(c.record) }
-
-// parse reads a policy that was applied before: it was valid then.
-func (a *Agent) parse(d *state.Document) (*policy.Policy, error) {
-	p, err := a.Parse(d.File, []byte(d.Text))
-	if err != nil {
-		return nil, fmt.Errorf("read the applied policy %s: %w", d.File, err)
-	}
-	return p, nil
-}
-
-// locked runs fn with the scope locked for a change and its record loaded.
-func (a *Agent) locked(fn func(*state.Record) error) error {
-	lock, err := a.Scope.LockForChange()
-	if err != nil {
-		return err
-	}
-	defer lock.Unlock()
-	r, err := a.Scope.Load()
-	if err != nil {
-		return err
-	}
-	return fn(r)
-}
-
-// reading runs fn with the record as it is between two changes.
-func (a *Agent) reading(fn func(*state.Record) error) error {
-	lock, err := a.Scope.LockForReading()
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	defer lock.Unlock()
-	r, err := a.Scope.Load()
-	if err != nil {
-		return err
-	}
-	return fn(r)
-}
-
-func isBusy(err error) bool { return errors.Is(err, state.ErrBusy) }

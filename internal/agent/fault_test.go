@@ -16,9 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
 )
 
 // suffer runs a change in a process of its own that is killed at a place. It
@@ -82,7 +84,7 @@ func (b *bench) passes(t *testing.T) {
 	}
 }
 
-// dump is everything that Weir could leave behind, in the words of others.
+// dump is everything lasting that Weir could leave behind, in the words of others.
 func (b *bench) dump(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -96,7 +98,7 @@ func (b *bench) dump(t *testing.T) string {
 		{"bpftool", "net", "show", "dev", b.link.Name},
 		{"bpftool", "cgroup", "show", b.Scope.Cgroup},
 	} {
-		fmt.Fprintf(&text, "$ %s\n%s", strings.Join(cmd, " "), b.here.Output(cmd[0], cmd[1:]...))
+		fmt.Fprintf(&text, "$ %s\n%s", strings.Join(cmd, " "), testutil.Lasting(b.here.Output(cmd[0], cmd[1:]...)))
 	}
 	for _, dir := range []string{b.Scope.Cgroup, filepath.Dir(b.Scope.Pins)} {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -107,6 +109,14 @@ func (b *bench) dump(t *testing.T) string {
 		})
 	}
 	return text.String()
+}
+
+// sameAs ends the test unless what was there before is there, after what is named.
+func (b *bench) sameAs(t *testing.T, before, after string) {
+	t.Helper()
+	if diff := cmp.Diff(before, b.dump(t)); diff != "" {
+		t.Fatalf("%s left (-before +after)\n%s", after, diff)
+	}
 }
 
 const goldPolicy = `  gold:
@@ -128,6 +138,7 @@ func stride() int {
 
 // TestKilledApply kills an apply at every place, one after the other.
 func TestKilledApply(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	before := b.dump(t)
 	text := b.policyText(goldPolicy)
@@ -160,9 +171,7 @@ func TestKilledApply(t *testing.T) {
 		if err := b.Reset(context.Background()); err != nil {
 			t.Fatalf("place %d: reset: %v", place, err)
 		}
-		if after := b.dump(t); after != before {
-			t.Fatalf("place %d: after reset\n%s\nbefore\n%s", place, after, before)
-		}
+		b.sameAs(t, before, fmt.Sprintf("place %d: reset", place))
 	}
 	t.Logf("%d places", place-1)
 	if place < 20 {
@@ -172,6 +181,7 @@ func TestKilledApply(t *testing.T) {
 
 // TestKilledChange kills the change from one policy to another at every place.
 func TestKilledChange(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	first := b.policyText(goldPolicy)
 	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "50Mbit", 1)
@@ -195,6 +205,7 @@ func TestKilledChange(t *testing.T) {
 
 // TestKilledReset kills a reset at every place.
 func TestKilledReset(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	before := b.dump(t)
 	text := b.policyText(goldPolicy)
@@ -214,17 +225,14 @@ func TestKilledReset(t *testing.T) {
 		if err := b.Reset(context.Background()); err != nil {
 			t.Fatalf("place %d: reset: %v", place, err)
 		}
-		if after := b.dump(t); after != before {
-			t.Fatalf("place %d: after reset\n%s\nbefore\n%s", place, after, before)
-		}
+		b.sameAs(t, before, fmt.Sprintf("place %d: reset", place))
 	}
-	if after := b.dump(t); after != before {
-		t.Fatalf("after an unbroken reset\n%s\nbefore\n%s", after, before)
-	}
+	b.sameAs(t, before, "an unbroken reset")
 }
 
 // TestFailedApply lets every step of an apply fail: all is as before.
 func TestFailedApply(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	before := b.dump(t)
 	broken := errors.New("broken off")
@@ -243,9 +251,7 @@ func TestFailedApply(t *testing.T) {
 		if !errors.Is(err, broken) || !errors.Is(err, ErrRolledBack) {
 			t.Fatalf("place %d: %v", place, err)
 		}
-		if after := b.dump(t); after != before {
-			t.Fatalf("place %d: after the failure\n%s\nbefore\n%s", place, after, before)
-		}
+		b.sameAs(t, before, fmt.Sprintf("place %d: the failure", place))
 		if s, err := b.Status(context.Background()); err != nil || s.Unfinished != nil || s.Policy != "" {
 			t.Fatalf("place %d: status %+v, %v", place, s, err)
 		}
@@ -258,6 +264,9 @@ func (b *bench) tryApply(text string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	d, err := b.Apply(context.Background(), p, []byte(text))
-	return len(d), err
+	done, err := b.Apply(context.Background(), p, []byte(text))
+	if err != nil {
+		return 0, err
+	}
+	return len(done.Changes), nil
 }

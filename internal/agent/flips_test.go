@@ -28,6 +28,8 @@ func flips() int {
 func TestFlips(t *testing.T) {
 	for _, scheduler := range []policy.Scheduler{policy.HTB, policy.Prio, policy.ETS, policy.MQPrio} {
 		t.Run(string(scheduler), func(t *testing.T) {
+			testutil.Proves(t, testutil.Follow)
+			testutil.By(t, string(scheduler))
 			testutil.Needs(t, string(scheduler)+" qdisc")
 			b := newBenchOn(t, testutil.VethOptions{Queues: 4})
 			rate := ", rate: 20Mbit"

@@ -46,6 +46,7 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	return have, nil
 }
 
+// readLink asks for one link. A device that is gone has drifted.
 func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState, error) {
 	s := plan.LinkState{Index: l.Index}
 	err := a.inScope(func() error {
@@ -59,8 +60,11 @@ func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState,
 		}
 		s.Queue, s.Root, s.Drift = q.Queue, q.Root, strings.Join(q.Drift, "; ")
 		want, err := g.ProgramID(l.Index)
-		if err != nil {
+		if errors.Is(err, bpf.ErrAbsent) {
 			return nil // not attached, then
+		}
+		if err != nil {
+			return err
 		}
 		s.Attached = want != 0 && want == a.attachedID(l)
 		s.Rules.Contracts, err = g.Promises(l.Index)

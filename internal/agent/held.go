@@ -17,6 +17,7 @@ func (a *Agent) Held() (held []plan.Difference, err error) {
 	return held, err
 }
 
+// heldBy is Held, of a record.
 func heldBy(r *state.Record) []plan.Difference {
 	var held []plan.Difference
 	remove := func(object, format string, args ...any) {
@@ -54,13 +55,4 @@ func heldBy(r *state.Record) []plan.Difference {
 		remove("unfinished "+r.Journal.Verb, "broken off at %q", r.Journal.Text)
 	}
 	return held
-}
-
-// LinkNames are the links under contract.
-func (a *Agent) LinkNames() ([]string, error) {
-	r, err := a.Scope.Load()
-	if err != nil {
-		return nil, err
-	}
-	return sortedKeys(r.Links), nil
 }

@@ -12,21 +12,23 @@ import (
 )
 
 // addLink adds the steps that give a link its queue and its program.
-func (c *change) addLink(name string, g **bpf.Generation, w *plan.Want, f plan.LinkFacts, tcx bool) {
+func (c *change) addLink(name string, w *plan.Want, f plan.LinkFacts, tcx bool) {
 	l := w.Links[name]
-	known, was := c.record.Links[name]
-	if was && known.Index != l.Index {
-		was = false // another device of that name
-	}
-	if !was {
-		c.add(fmt.Sprintf("remember what is at the root of %s", name), func() error {
-			return c.inScope(func() error { return c.remember(name, l, f) })
-		})
-	}
+	c.addRemember(name, f)
 	options := tc.Options{TXQueues: f.TXQueues, Adopt: true} // plan.Check has asked before
 	c.add(fmt.Sprintf("build the queue of %s: %s", name, l.Queue), func() error {
 		return c.inScope(func() error { return c.queue(l, options) })
 	})
+	c.steps[len(c.steps)-1].parts = func() (parts []string, err error) {
+		err = c.inScope(func() error {
+			ops, err := tc.Steps(l.Index, l.Queue, options)
+			for _, op := range ops {
+				parts = append(parts, op.String())
+			}
+			return err
+		})
+		return parts, err
+	}
 	c.add(fmt.Sprintf("load link_egress for %s", name), func() error {
 		rec := c.record.Links[name]
 		rec.Queue, rec.L2, rec.Filter = l.Queue, l.Rules.L2, !tcx
@@ -34,21 +36,41 @@ func (c *change) addLink(name string, g **bpf.Generation, w *plan.Want, f plan.L
 		if err := c.save(); err != nil {
 			return err
 		}
-		return (*g).LoadLink(l.Index, w.Rules, l.Rules, w.IDs.Highest(), fresh(c.record.IDs, w.IDs))
+		return c.generation.LoadLink(l.Index, w.Rules, l.Rules, w.IDs.Highest(), fresh(c.record.IDs, w.IDs))
 	})
 }
 
+// addRemember adds the step that records what stands at a link's root, unless
+// that is known or the step is there already.
+func (c *change) addRemember(name string, f plan.LinkFacts) {
+	if known, ok := c.record.Links[name]; ok && known.Index == f.Index {
+		return
+	}
+	text := fmt.Sprintf("remember what is at the root of %s", name)
+	for _, s := range c.steps {
+		if s.text == text {
+			return
+		}
+	}
+	c.add(text, func() error { return c.inScope(func() error { return c.remember(name, f) }) })
+}
+
 // remember records what stands at a link's root, so that it can be put back.
-func (c *change) remember(name string, l plan.LinkState, f plan.LinkFacts) error {
-	clsact, err := tc.HasClsact(l.Index)
+func (c *change) remember(name string, f plan.LinkFacts) error {
+	if gone, ok := c.record.Links[name]; ok { // another device had the name
+		if err := c.room().DetachLink(gone.Index); err != nil {
+			return err
+		}
+	}
+	clsact, err := tc.HasClsact(f.Index)
 	if err != nil {
 		return err
 	}
-	rec := state.LinkRecord{Index: l.Index, Root: f.Root, Clsact: clsact}
+	rec := state.LinkRecord{Index: f.Index, Root: f.Root, Clsact: clsact}
 	if f.Root.Handle>>16 == plan.RootHandle {
-		rec.Root = plan.Qdisc{} // ours from a change that was broken off before it was remembered
+		rec.Root = plan.Qdisc{} // ours, and what was before it is not known any more
 	} else if !f.Root.Default {
-		saved, err := tc.Save(l.Index)
+		saved, err := tc.Save(f.Index)
 		if err != nil {
 			return err
 		}
@@ -67,7 +89,7 @@ func (c *change) queue(l plan.LinkState, options tc.Options) error {
 		return err
 	}
 	for _, op := range ops {
-		if err := c.within(op.String()); err != nil {
+		if err := c.breakable(op.String()); err != nil {
 			return err
 		}
 		if err := op.Run(); err != nil {
@@ -78,8 +100,8 @@ func (c *change) queue(l plan.LinkState, options tc.Options) error {
 }
 
 // attach lets a link's program run: by tcx, or as a filter where that is missing.
-func (c *change) attach(g *bpf.Generation, index int, f plan.Features) error {
-	if f.TCX {
+func attach(g *bpf.Generation, index int, tcx bool) error {
+	if tcx {
 		return g.AttachLink(index)
 	}
 	return tc.AttachEgress(index, g.Program(index), "weir_link_egress")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,7 @@ const victimEnv = "WEIR_TEST_VICTIM"
 // A victim is a change that ends in SIGKILL.
 type victim struct {
 	Scope  state.Scope
-	Verb   string // "apply" or "reset"
+	Verb   string // "apply", "confirm" (an apply until then), "rollback" or "reset"
 	Policy string
 	KillAt int // the how-many-eth place, from 1; 0: never
 }
@@ -54,13 +55,36 @@ func runVictim(text string) int {
 }
 
 func (v victim) run(a *Agent) error {
-	if v.Verb == "reset" {
-		return a.Reset(context.Background())
+	ctx := context.Background()
+	switch v.Verb {
+	case "reset":
+		return a.Reset(ctx)
+	case "rollback":
+		return a.Rollback(ctx, "the test says so")
 	}
 	p, err := policy.Parse("test.yaml", []byte(v.Policy))
 	if err != nil {
 		return err
 	}
-	_, err = a.Apply(context.Background(), p, []byte(v.Policy))
+	if v.Verb == "confirm" {
+		a.Detach = guardHere(a)
+		_, err = a.ApplyUntilConfirmed(ctx, p, []byte(v.Policy), time.Hour)
+		return err
+	}
+	_, err = a.Apply(ctx, p, []byte(v.Policy))
 	return err
+}
+
+// guardHere is a Detach whose guard lives and dies with this process.
+func guardHere(a *Agent) func(...string) (int, error) {
+	return func(args ...string) (int, error) {
+		if len(args) != 2 || args[0] != Guardian {
+			return 0, fmt.Errorf("detach %q: no guard", args)
+		}
+		deadline, err := time.Parse(time.RFC3339Nano, args[1])
+		if err == nil {
+			go a.Guard(context.Background(), deadline)
+		}
+		return os.Getpid(), err
+	}
 }

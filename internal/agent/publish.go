@@ -13,44 +13,30 @@ import (
 )
 
 // publish adds the steps that lead to a new generation.
-func (c *change) publish(ctx context.Context, p *policy.Policy, w *plan.Want, f plan.Facts, have plan.State) error {
+func (c *change) publish(ctx context.Context, d *draft) error {
 	number, err := c.nextGeneration()
 	if err != nil {
 		return err
 	}
+	w, f := d.want, d.facts
 	o, err := tableOptions(w, f)
 	if err != nil {
 		return err
 	}
-	var g *bpf.Generation
-	c.add("mount the BPF file system", func() error {
-		mounted, err := host.EnsureBPFFS(bpffs(c.Scope.Pins))
-		if !mounted || err != nil {
-			return err
-		}
-		c.record.BPFFS = true
-		return c.save()
-	})
+	c.add("mount the BPF file system", c.mountBPFFS)
 	c.add(fmt.Sprintf("begin generation %d of the programs", number), func() (err error) {
-		g, err = c.room().Begin(number, w.Rules, o)
+		c.generation, err = c.room().Begin(number, w.Rules, o)
 		return err
 	})
-	c.add("look for cgroups that were born meanwhile, and fill the tables", func() error {
-		again, _, err := c.want(ctx, p, c.record)
-		if err != nil {
-			return err
-		}
-		w.Rules.Cgroups, w.Rules.Cgroups1 = again.Rules.Cgroups, again.Rules.Cgroups1
-		return g.Fill(w.Rules)
-	})
+	c.add("look for cgroups that were born meanwhile, and fill the tables", func() error { return c.fill(ctx, d) })
 	for _, name := range sortedKeys(w.Links) {
-		c.addLink(name, &g, w, f.Links[name], f.Features.TCX)
+		c.addLink(name, w, f.Links[name], f.Features.TCX)
 	}
-	c.add("follow new sockets", func() error { return g.AttachSockets(w.Rules, o) })
+	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
 	for _, name := range sortedKeys(w.Links) {
-		l := w.Links[name]
+		index := w.Links[name].Index
 		c.add(fmt.Sprintf("attach link_egress to %s", name), func() error {
-			return c.inScope(func() error { return c.attach(g, l.Index, f.Features) })
+			return c.inScope(func() error { return attach(c.generation, index, f.Features.TCX) })
 		})
 	}
 	for _, name := range sortedKeys(c.record.Links) {
@@ -62,19 +48,66 @@ func (c *change) publish(ctx context.Context, p *policy.Policy, w *plan.Want, f 
 		c.record.Generation, c.record.IDs = number, w.IDs
 		return c.save()
 	})
-	c.add("tell open sockets whose they are", func() error { return c.sweep(ctx, w, g) })
-	c.add("let out what waits below raised workloads", func() error { return c.releaseRaised(g, have, w) })
-	c.add("remove older generations", func() error {
-		defer g.Close()
-		all, err := c.room().Generations()
-		for _, n := range all {
-			if n != number {
-				err = errors.Join(err, c.room().RemoveGeneration(n))
-			}
-		}
-		return err
-	})
+	c.add("tell open sockets whose they are", func() error { return c.sweep(ctx, w) })
+	c.add("let out what waits below raised workloads", func() error { return c.releaseRaised(d.have, w) })
+	c.add("remove older generations", func() error { return c.removeGenerations(number) })
 	return nil
+}
+
+// fill writes the tables. The births watch already: a cgroup that was born before
+// the first look is found by it, and one that dies before it is written is
+// missed by the second and taken out.
+func (c *change) fill(ctx context.Context, d *draft) error {
+	look := func() (plan.Rules, error) {
+		again, _, _, err := c.want(ctx, d.policy, c.record)
+		if err != nil {
+			return plan.Rules{}, meanwhile(err)
+		}
+		return again.Rules, nil
+	}
+	found, err := look()
+	if err != nil {
+		return err
+	}
+	d.want.Rules.Cgroups, d.want.Rules.Cgroups1 = found.Cgroups, found.Cgroups1
+	if err := c.generation.Fill(d.want.Rules); err != nil || len(found.Cgroups)+len(found.Cgroups1) == 0 {
+		return err
+	}
+	later, err := look()
+	if err != nil {
+		return err
+	}
+	return c.generation.Bury(found, later)
+}
+
+func (c *change) mountBPFFS() error {
+	mounted, err := host.EnsureBPFFS(bpffs(c.Scope.Pins))
+	if !mounted || err != nil {
+		return err
+	}
+	c.record.BPFFS = true
+	return c.save()
+}
+
+// removeGenerations removes all but one.
+func (c *change) removeGenerations(but uint32) error {
+	all, err := c.room().Generations()
+	for _, n := range all {
+		if n != but {
+			err = errors.Join(err, c.room().RemoveGeneration(n))
+		}
+	}
+	return err
+}
+
+// meanwhile is for a policy that fitted the host when its change began, and does
+// not any more: the change has failed then, the policy is not wrong.
+func meanwhile(err error) error {
+	var misfit policy.Errors
+	if errors.As(err, &misfit) {
+		return fmt.Errorf("the host has changed meanwhile: %v", misfit)
+	}
+	return err
 }
 
 // nextGeneration returns a number that no generation has, finished or not.

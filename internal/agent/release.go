@@ -10,13 +10,10 @@ import (
 	"github.com/weir-net/weir/internal/state"
 )
 
-// How long is looked whether anything moves, how long strict order may be
-// suspended to let packets out of a class, which holds some 20 ms of the line, and
-// how often that is tried.
 const (
-	starveLook  = 2 * time.Millisecond
-	releaseTime = 100 * time.Millisecond
-	releases    = 3
+	starveLook  = 2 * time.Millisecond   // between two looks whether anything moves
+	releaseTime = 100 * time.Millisecond // that strict order may be suspended to let out a class, which holds some 20 ms of the line
+	releases    = 3                      // attempts
 )
 
 // release lets the packets out that wait in starving classes below a target.
@@ -105,8 +102,8 @@ func letOut(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, targe
 		}
 		for deadline := time.Now().Add(releaseTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			now, err := tc.Counters(l.Index)
-			if err != nil || gone(c, now[c.Class]) {
-				break
+			if err != nil || c.Class >= len(now) || drained(c, now[c.Class]) {
+				break // or nobody can tell any more
 			}
 		}
 		if err := restore(); err != nil {
@@ -116,9 +113,9 @@ func letOut(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, targe
 	return nil
 }
 
-// gone reports that all that waited in a class has left: bucket by bucket, as
+// drained reports that all that waited in a class has left: bucket by bucket, as
 // those who join it are spread over all of them.
-func gone(was, is tc.ClassCounters) bool {
+func drained(was, is tc.ClassCounters) bool {
 	for i, b := range was.Buckets {
 		if is.Buckets[i].Backlog > 0 && is.Buckets[i].Bytes < b.Bytes+b.Backlog {
 			return false
@@ -158,7 +155,7 @@ func raised(have plan.State, w *plan.Want, link string) map[plan.ContractID]uint
 // releaseRaised lets out what waits below the contracts that a change raised.
 // The first that finds a starving class lets all of it out, so that it ends soon
 // however many there are.
-func (c *change) releaseRaised(g *bpf.Generation, have plan.State, w *plan.Want) error {
+func (c *change) releaseRaised(have plan.State, w *plan.Want) error {
 	const enough = 16
 	for _, link := range sortedKeys(w.Links) {
 		n := 0
@@ -166,7 +163,7 @@ func (c *change) releaseRaised(g *bpf.Generation, have plan.State, w *plan.Want)
 			if n++; n > enough {
 				break
 			}
-			if err := c.release(g, c.record.Links[link], id, target); err != nil {
+			if err := c.release(c.generation, c.record.Links[link], id, target); err != nil {
 				return err
 			}
 		}

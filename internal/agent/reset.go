@@ -5,76 +5,88 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 )
 
 // Reset leaves the host as it was before Weir: programs, tables and queues go,
 // what was replaced comes back. Without anything of Weir's it does nothing.
 func (a *Agent) Reset(ctx context.Context) error {
-	return a.locked(func(r *state.Record) error { return a.reset(ctx, "reset", r) })
+	return a.locked(func(r *state.Record) error {
+		if r.Journal == nil {
+			r.Previous = r.Applied
+		}
+		r.Pending, r.Rollback = nil, nil // taken back with all the rest
+		return a.reset(ctx, "reset", r)
+	})
 }
 
 func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
-	c := &change{Agent: a, record: r}
-	links, sets := maps.Clone(r.Links), r.Sets
+	c := &change{Agent: a, verb: verb, record: r}
+	links := maps.Clone(r.Links)
 	for _, name := range sortedKeys(r.Links) {
 		c.removeLink(name)
 	}
+	// net_prio needs no policy: what was set by it before a change is there after
+	// the change was taken back.
+	var kept []state.Set
+	if verb != "reset" {
+		kept = netPrioSets(r.Sets)
+	}
+	if len(kept) > 0 {
+		c.addNetPrio(ctx, &draft{policy: &policy.Policy{}, want: &plan.Want{}})
+	} else {
+		c.removeNetPrio()
+	}
 	c.add("remove programs and tables", func() error {
-		r.Generation, r.Applied, r.Previous, r.Sets = 0, nil, nil, nil
+		r.Generation, r.Applied, r.Previous, r.Tagged, r.Sets = 0, nil, nil, nil, kept
 		if err := c.save(); err != nil {
 			return err
 		}
 		return a.room().Remove()
 	})
-	if usesNetPrio(r.Groups, sets) {
-		c.removeNetPrio()
-	}
 	if r.BPFFS {
 		c.add("unmount the BPF file system", func() error {
-			r.BPFFS = false
 			err := host.UnmountBPFFS(bpffs(a.Scope.Pins))
-			if errors.Is(err, host.ErrBPFFSInUse) {
-				return nil // others have come to rely on it
+			if err != nil && !errors.Is(err, host.ErrBPFFSInUse) { // then others have come to rely on it
+				return err
 			}
-			return err
+			r.BPFFS = false
+			return c.save()
 		})
 	}
-	if err := c.run(ctx, verb, nil); err != nil {
+	c.add("look whether anything is left", func() error { return a.proveReset(links) })
+	c.add("forget", func() error {
+		// Tags went with the programs' memory, so numbers and serials may start anew.
+		r.IDs, r.Offload = plan.IDs{}, nil
+		if len(kept) == 0 {
+			r.Watcher = nil // it ends by itself
+		}
+		a.forgetPolicy()
+		return c.save()
+	})
+	if err := c.run(ctx); err != nil {
 		return err
 	}
-	if err := a.proveReset(links); err != nil {
-		return err
-	}
-	// Tags went with the programs' memory, so numbers and serials may start anew.
-	r.IDs = plan.IDs{}
-	if r.Rollback != nil {
-		return a.Scope.Save(r)
-	}
-	a.forgetPolicy()
-	return a.Scope.Forget()
+	return c.end()
 }
 
 // proveReset looks whether anything of ours is left where it was.
 func (a *Agent) proveReset(links map[string]state.LinkRecord) error {
-	for _, name := range sortedKeys(links) {
-		err := a.inScope(func() error {
+	return a.inScope(func() error {
+		for _, name := range sortedKeys(links) {
 			q, err := tc.Read(links[name].Index)
 			if err == nil && q.Root.Handle>>16 == plan.RootHandle {
 				return fmt.Errorf("%w: link %s still has our %s", ErrNotProved, name, q.Root.Kind)
 			}
-			return ignoreGone(err)
-		})
-		if err != nil {
-			return err
+			if err := ignoreGone(err); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/weir-net/weir/internal/kernel/bpf"
@@ -14,8 +16,13 @@ import (
 
 // Set gives a running process, its open sockets, those that it opens from now
 // on and its children a priority. The process is not moved anywhere. A second
-// Set changes the first, in one write per link.
+// Set changes the first, in one write per link; a first one that fails leaves
+// nothing.
 func (a *Agent) Set(ctx context.Context, pid uint32, priority policy.Priority) error {
+	// The kernel side knows a process by its number in the initial namespace.
+	if err := workload.CheckPIDNamespace(); err != nil {
+		return err
+	}
 	return a.locked(func(r *state.Record) error {
 		g, err := a.current(r)
 		if err != nil {
@@ -26,75 +33,93 @@ func (a *Agent) Set(ctx context.Context, pid uint32, priority policy.Priority) e
 		if err != nil {
 			return err
 		}
-		name := setName(pid)
-		old, known := findSet(r, name)
-		if known && old.Start != p.Start {
-			known = false // the number was given to another process
-			removeSet(r, name)
-		}
-		s := state.Set{Name: name, PID: pid, Start: p.Start, Priority: priority}
-		if !known {
-			if err := a.forget(g, r); err != nil {
+		s := state.Set{Name: setName(pid), PID: pid, Start: p.Start, Priority: priority}
+		if old, known := findSet(r, s.Name); known && old.Process() == s.Process() {
+			if err := a.renew(g, r, s); err != nil {
 				return err
 			}
-			r.IDs = r.IDs.Assign(append(liveNames(r), name))
+			return a.raise(ctx, g, r, s, p)
 		}
-		removeSet(r, name)
-		r.Sets = append(r.Sets, s)
-		// A new contract is remembered first: a tag that nobody knows could not be
-		// undone. A known one takes effect first.
-		steps := []func() error{
-			func() error { return a.Scope.Save(r) },
-			func() error { return a.promise(g, r, r.IDs.Names[name], &priority) },
+		err = a.introduce(g, r, s)
+		if err == nil {
+			err = a.raise(ctx, g, r, s, p)
 		}
-		if known {
-			slices.Reverse(steps)
+		if err != nil {
+			err = errors.Join(err, a.withdraw(context.WithoutCancel(ctx), g, r, s.Name))
 		}
-		for _, step := range steps {
-			if err := step(); err != nil {
-				return err
-			}
-		}
-		if err := a.tag(ctx, pid, r.IDs.Names[name].Tag(), stickyLinks(r)); err != nil {
-			return err
-		}
-		return a.raise(g, r, r.IDs.Names[name].ID, priority)
+		return err
 	})
 }
 
-// forget makes room: contracts of processes that are gone mean nothing any more.
-func (a *Agent) forget(g *bpf.Generation, r *state.Record) error {
-	a.prune(r)
-	before := r.IDs
-	r.IDs = r.IDs.Assign(liveNames(r))
-	for name, c := range before.Names {
-		if _, lives := r.IDs.Names[name]; lives {
-			continue
-		}
-		if err := a.promise(g, r, c, nil); err != nil {
-			return err
+// renew changes a contract that is known. It takes effect first.
+func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set) error {
+	if err := a.promise(g, r, r.IDs.Names[s.Name], &s.Priority); err != nil {
+		return err
+	}
+	removeSet(r, s.Name)
+	r.Sets = append(r.Sets, s)
+	return a.Scope.Save(r)
+}
+
+// introduce makes a contract. It is remembered first: a tag that nobody knows
+// could not be undone.
+func (a *Agent) introduce(g *bpf.Generation, r *state.Record, s state.Set) error {
+	if err := a.forget(g, r, s.Name); err != nil {
+		return err
+	}
+	r.Sets = append(r.Sets, s)
+	r.IDs = r.IDs.Assign(append(slices.Collect(maps.Keys(r.IDs.Names)), s.Name))
+	if err := a.Scope.Save(r); err != nil {
+		return err
+	}
+	return a.promise(g, r, r.IDs.Names[s.Name], &s.Priority)
+}
+
+// forget makes room: contracts of processes that are gone mean nothing any more,
+// and neither does one whose process' number was given to another.
+func (a *Agent) forget(g *bpf.Generation, r *state.Record, reused string) error {
+	tags, err := a.tags()
+	if err != nil {
+		return err
+	}
+	gone, err := a.gone(r.Sets, tags, r.IDs)
+	if err != nil {
+		return err
+	}
+	gone[reused] = true
+	for name := range gone {
+		if c, known := r.IDs.Names[name]; known && gone[name] {
+			if err := a.promise(g, r, c, nil); err != nil {
+				return err
+			}
 		}
 	}
+	r.IDs = without(r.IDs, gone)
+	r.Sets = slices.DeleteFunc(r.Sets, func(s state.Set) bool { return gone[s.Name] })
 	return nil
 }
 
-// raise lets out what waits below a priority that was just given.
-func (a *Agent) raise(g *bpf.Generation, r *state.Record, id plan.ContractID, p policy.Priority) error {
+// raise tags the process of a set and lets out what waits below its priority.
+func (a *Agent) raise(ctx context.Context, g *bpf.Generation, r *state.Record, s state.Set, p workload.Process) error {
+	c := r.IDs.Names[s.Name]
+	if err := a.tag(ctx, p, c.Tag(), picksQueues(r)); err != nil {
+		return err
+	}
 	for _, link := range sortedKeys(r.Links) {
-		level := p.On(link)
+		level := s.Priority.On(link)
 		if level == policy.Unset {
 			continue
 		}
 		l := r.Links[link]
-		if err := a.release(g, l, id, l.Queue.Map[level]); err != nil {
+		if err := a.release(g, l, c.ID, l.Queue.Map[level]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Clear takes back what Set gave to a process and its children. A process that
-// was given nothing is fine.
+// Clear takes back what Set gave to a process and its children: what the policy
+// says holds again. A process that was given nothing is fine.
 func (a *Agent) Clear(ctx context.Context, pid uint32) error {
 	return a.locked(func(r *state.Record) error {
 		g, err := a.current(r)
@@ -102,21 +127,30 @@ func (a *Agent) Clear(ctx context.Context, pid uint32) error {
 			return err
 		}
 		defer g.Close()
-		name := setName(pid)
-		c, ok := r.IDs.Names[name]
-		if _, set := findSet(r, name); !set || !ok {
+		if _, known := findSet(r, setName(pid)); !known {
 			return nil
 		}
-		if err := a.untag(ctx, c.Tag(), stickyLinks(r)); err != nil {
+		if err := a.withdraw(ctx, g, r, setName(pid)); err != nil {
 			return err
 		}
-		if err := a.promise(g, r, c, nil); err != nil {
-			return err
+		p, err := workload.ReadProcess(pid)
+		if owner := r.Tagged[pid]; owner != "" && err == nil {
+			return a.tag(ctx, p, r.IDs.Names[owner].Tag(), picksQueues(r))
 		}
-		removeSet(r, name)
-		r.IDs = r.IDs.Assign(liveNames(r))
-		return a.Scope.Save(r)
+		return nil
 	})
+}
+
+// withdraw takes the contract of a set back.
+func (a *Agent) withdraw(ctx context.Context, g *bpf.Generation, r *state.Record, name string) error {
+	if c, known := r.IDs.Names[name]; known {
+		if err := errors.Join(a.untag(ctx, c.Tag(), picksQueues(r)), a.promise(g, r, c, nil)); err != nil {
+			return err
+		}
+	}
+	removeSet(r, name)
+	r.IDs = without(r.IDs, map[string]bool{name: true})
+	return a.Scope.Save(r)
 }
 
 // current opens the generation that counts.
@@ -128,48 +162,6 @@ func (a *Agent) current(r *state.Record) (*bpf.Generation, error) {
 		return nil, ErrNothingApplied
 	}
 	return a.room().Open(r.Generation)
-}
-
-func setName(pid uint32) string { return fmt.Sprintf("pid %d", pid) }
-
-func findSet(r *state.Record, name string) (state.Set, bool) {
-	for _, s := range r.Sets {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return state.Set{}, false
-}
-
-func removeSet(r *state.Record, name string) {
-	for i, s := range r.Sets {
-		if s.Name == name {
-			r.Sets = append(r.Sets[:i:i], r.Sets[i+1:]...)
-			return
-		}
-	}
-}
-
-// liveNames are the names that keep their contract: the policy's and the sets'.
-// Names of sets that were pruned are not among them.
-func liveNames(r *state.Record) []string {
-	gone := map[string]bool{}
-	for name := range r.IDs.Names {
-		var pid uint32
-		if n, _ := fmt.Sscanf(name, "pid %d", &pid); n == 1 {
-			gone[name] = true
-		}
-	}
-	for _, s := range r.Sets {
-		gone[s.Name] = false
-	}
-	var names []string
-	for name := range r.IDs.Names {
-		if !gone[name] {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // promise writes what a contract means on every link; nil takes it back.

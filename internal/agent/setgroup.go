@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
@@ -11,10 +12,9 @@ import (
 // SetGroup gives a running cgroup or unit a priority, before anything that the
 // policy says of it. Its open connections are included.
 func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, priority policy.Priority) error {
-	name := "set " + s.String()
 	return a.regroup(ctx, func(r *state.Record) bool {
-		removeSet(r, name)
-		r.Sets = append(r.Sets, state.Set{Name: name, Selector: &s, Priority: priority})
+		removeSet(r, groupSetName(s))
+		r.Sets = append(r.Sets, state.Set{Name: groupSetName(s), Selector: &s, Priority: priority})
 		return true
 	})
 }
@@ -22,13 +22,14 @@ func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, priority policy
 // ClearGroup takes back what SetGroup gave. A group that was given nothing is
 // fine.
 func (a *Agent) ClearGroup(ctx context.Context, s policy.Selector) error {
-	name := "set " + s.String()
 	return a.regroup(ctx, func(r *state.Record) bool {
-		_, known := findSet(r, name)
-		removeSet(r, name)
+		_, known := findSet(r, groupSetName(s))
+		removeSet(r, groupSetName(s))
 		return known
 	})
 }
+
+func groupSetName(s policy.Selector) string { return "set " + s.String() }
 
 // regroup changes the sets and publishes the policy that is applied once more,
 // with them. On an error the sets are as before.
@@ -40,25 +41,24 @@ func (a *Agent) regroup(ctx context.Context, edit func(*state.Record) bool) erro
 		case r.Applied == nil:
 			return ErrNothingApplied
 		}
-		before := append([]state.Set(nil), r.Sets...)
+		before := slices.Clone(r.Sets)
 		if !edit(r) {
 			return nil
 		}
-		p, err := a.parse(r.Applied)
-		if err != nil {
+		if r.Pending == nil {
+			r.Previous = r.Applied
+		}
+		err := a.converge(ctx, "set", r, r.Applied)
+		if err == nil {
+			return nil
+		}
+		r.Sets = before
+		if r.Journal == nil {
 			return err
 		}
-		if _, err := a.converge(ctx, "set", r, p, r.Applied); err != nil {
-			r.Sets = before
-			if r.Journal == nil {
-				return err
-			}
-			_, back := a.converge(context.WithoutCancel(ctx), "undo", r, p, r.Applied)
-			if back != nil {
-				return fmt.Errorf("%w; and going back: %w", err, back)
-			}
-			return fmt.Errorf("%w (%w)", err, ErrRolledBack)
+		if back := a.converge(context.WithoutCancel(ctx), "undo", r, r.Applied); back != nil {
+			return fmt.Errorf("%w; and going back: %w", err, back)
 		}
-		return nil
+		return fmt.Errorf("%w (%w)", err, ErrRolledBack)
 	})
 }

@@ -9,18 +9,18 @@ import (
 )
 
 // want turns a policy and what was set beside it into the state to reach.
-func (a *Agent) want(ctx context.Context, p *policy.Policy, r *state.Record) (*plan.Want, plan.Facts, error) {
+// skipped is what could not be looked at, in words.
+func (a *Agent) want(ctx context.Context, p *policy.Policy, r *state.Record) (w *plan.Want, f plan.Facts, skipped []string, err error) {
 	p = withSets(p, r.Sets)
-	f, _, err := a.Facts(ctx, p)
-	if err != nil {
-		return nil, f, err
+	if f, skipped, err = a.facts(ctx, p); err != nil {
+		return nil, f, skipped, err
 	}
 	f = withOffload(f, r)
 	w, errs := plan.Wanted(p, f, r.IDs, explicit(r.Sets))
 	if len(errs) > 0 {
-		return nil, f, policy.Errors(errs)
+		return nil, f, skipped, policy.Errors(errs)
 	}
-	return w, f, nil
+	return w, f, skipped, nil
 }
 
 // withSets puts the workloads that weir set made of cgroups and units before

@@ -8,10 +8,12 @@ import (
 	"os"
 )
 
-// temporary is the pattern of files that are being written.
-const temporary = ".weir-*"
+// unfinished is the suffix of a file that is being written. There is one writer,
+// who holds the lock: what a broken-off write has left, the next one overwrites.
+const unfinished = ".new"
 
-// readJSON reads a file into v and leaves v alone where there is no file.
+// readJSON reads a file into v and leaves v alone where there is no file. What
+// of a damaged file could be read is in v.
 func readJSON(path string, v any) error {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,27 +39,21 @@ func (s Scope) writeJSON(path string, v any) error {
 	if err := os.MkdirAll(s.Run, 0o755); err != nil {
 		return fmt.Errorf("create run directory: %w", err)
 	}
-	f, err := os.CreateTemp(s.Run, temporary)
-	if err != nil {
+	if err := os.WriteFile(path+unfinished, b, 0o600); err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(b); err != nil {
-		f.Close()
-		return fmt.Errorf("write record: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("write record: %w", err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := os.Rename(path+unfinished, path); err != nil {
 		return fmt.Errorf("write record: %w", err)
 	}
 	return nil
 }
 
+// remove removes a file, and what a write that was broken off has left of it.
 func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove record: %w", err)
+	for _, p := range []string{path + unfinished, path} {
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove record: %w", err)
+		}
 	}
 	return nil
 }

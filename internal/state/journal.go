@@ -4,12 +4,11 @@ import "time"
 
 // A Journal says what was under way.
 type Journal struct {
-	Verb   string    `json:"verb"` // "apply", "reset", "rollback"
-	When   time.Time `json:"when"`
-	Step   int       `json:"step"` // steps begun
-	Steps  int       `json:"steps"`
-	Text   string    `json:"text"` // the step that was begun last, in words
-	Target *Document `json:"target,omitempty"`
+	Verb  string    `json:"verb"` // "apply", "set", "reset", "rollback", or "undo" of what failed
+	When  time.Time `json:"when"`
+	Step  int       `json:"step"` // steps begun
+	Steps int       `json:"steps"`
+	Text  string    `json:"text"` // the step that was begun last, in words
 }
 
 // SaveJournal writes what is under way. It is small, and written before every

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,18 +12,17 @@ import (
 // ErrBusy says that another weir changes the same scope right now.
 var ErrBusy = errors.New("another weir is changing this host")
 
-// A Lock keeps others from changing a scope, or from reading it half changed.
+// A Lock is what a process holds of a scope until it unlocks or ends. Its files
+// are root's alone: whoever can open a file can lock it, and so keep us waiting.
 type Lock struct{ files []*os.File }
-
-// Two files, so that one who reads makes one who changes wait a moment and never
-// fail: the lock is held by who changes, the gate by who changes and by all who
-// read.
-func (s Scope) lockFile() string { return filepath.Join(s.Run, "lock") }
-func (s Scope) gateFile() string { return filepath.Join(s.Run, "gate") }
 
 // LockForChange takes the scope for a change. It waits for those who read, and
 // not for another change: two at once are a mistake that somebody should see. It
 // returns ErrBusy.
+//
+// There are two files, so that one who reads makes one who changes wait a moment
+// and never fail: the lock is held by who changes, the gate by who changes and by
+// all who read.
 func (s Scope) LockForChange() (*Lock, error) {
 	if err := os.MkdirAll(s.Run, 0o755); err != nil {
 		return nil, fmt.Errorf("create run directory: %w", err)
@@ -54,7 +52,7 @@ func (s Scope) LockForReading() (*Lock, error) {
 
 // take opens a file and locks it for as long as it is open.
 func (l *Lock) take(path string, open, how int) error {
-	f, err := os.OpenFile(path, open|unix.O_CLOEXEC, 0o644)
+	f, err := os.OpenFile(path, open, 0o600)
 	if err != nil {
 		return fmt.Errorf("open lock: %w", err)
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 )
@@ -74,5 +75,23 @@ func TestReadersShare(t *testing.T) {
 	}
 	if err := <-changed; err != nil {
 		t.Errorf("a change after readers: %v", err)
+	}
+}
+
+// Nobody but root can open a lock, and so take it.
+func TestLocksAreRoots(t *testing.T) {
+	s := Scope{Run: t.TempDir()}
+	change, err1 := s.LockForChange()
+	guard, err2 := s.LockAsGuard()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	defer change.Unlock()
+	defer guard.Unlock()
+	for _, path := range []string{s.lockFile(), s.gateFile(), s.guardFile()} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
 	}
 }

@@ -1,11 +1,10 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -21,17 +20,21 @@ type Record struct {
 	Version    int                   `json:"version"`
 	Generation uint32                `json:"generation"` // the one that counts; 0: nothing is applied
 	Applied    *Document             `json:"applied,omitempty"`
-	Previous   *Document             `json:"previous,omitempty"` // what a rollback returns to
+	Previous   *Document             `json:"previous,omitempty"` // what was in force before the change that is under way or pending
 	IDs        plan.IDs              `json:"ids"`
 	Links      map[string]LinkRecord `json:"links,omitempty"`
+	Tagged     map[uint32]string     `json:"tagged,omitempty"`   // process that the policy names -> its workload
 	Sets       []Set                 `json:"sets,omitempty"`     // of weir set and weir run
 	BPFFS      bool                  `json:"bpffs,omitempty"`    // we mounted it
 	Groups     map[string]plan.Group `json:"groups,omitempty"`   // of net_prio, as they were made
-	Offload    map[string]bool       `json:"offload,omitempty"`  // link -> whether it takes mqprio in hardware, where it was tried
+	Offload    map[int]bool          `json:"offload,omitempty"`  // device -> whether it takes mqprio in hardware, where that was tried
 	Watcher    *Process              `json:"watcher,omitempty"`  // gives new interfaces their net_prio entries
-	Journal    *Journal              `json:"-"`                  // of a change that has not ended; a file of its own
 	Pending    *Pending              `json:"pending,omitempty"`  // a change that waits for weir confirm
 	Rollback   *Rollback             `json:"rollback,omitempty"` // the last change that was taken back
+
+	// Files of their own: small, and written more often.
+	Journal *Journal `json:"-"` // of a change that has not ended
+	Proof   *Proof   `json:"-"` // of what is in force
 }
 
 // A Document is a policy as its author wrote it.
@@ -52,7 +55,8 @@ type LinkRecord struct {
 	Saved  json.RawMessage `json:"saved,omitempty"`  // how to put it back, unless the kernel does
 }
 
-// A Set is a contract given to a running process, beside the policy.
+// A Set is a contract given to a running process, cgroup or unit, beside the
+// policy.
 type Set struct {
 	Name     string           `json:"name"` // of its contract
 	PID      uint32           `json:"pid,omitempty"`
@@ -62,16 +66,19 @@ type Set struct {
 	Via      policy.Via       `json:"via,omitempty"`
 }
 
+// Process is the process that was set; without one it is the zero Process.
+func (s Set) Process() Process { return Process{s.PID, s.Start} }
+
 // A Process is told from another of its number by when it started.
 type Process struct {
 	PID   uint32 `json:"pid"`
-	Start uint64 `json:"start"`
+	Start uint64 `json:"start"` // clock ticks after boot
 }
 
 // A Pending change is taken back at its deadline.
 type Pending struct {
 	Deadline time.Time `json:"deadline"`
-	Guard    int       `json:"guard"` // the process that takes it back
+	Guard    int       `json:"guard"` // the process that takes it back; Guarded says whether it lives
 }
 
 // A Rollback tells those who were absent.
@@ -87,33 +94,38 @@ var ErrOtherVersion = errors.New("the record was written by another version of w
 // Load reads the scope's record. A scope without one has an empty record.
 func (s Scope) Load() (*Record, error) {
 	r := &Record{Version: recordVersion, Links: map[string]LinkRecord{}}
-	if err := readJSON(s.recordFile(), r); err != nil {
-		return nil, err
-	}
-	if r.Version != recordVersion {
+	err := readJSON(s.recordFile(), r)
+	if r.Version != recordVersion { // its form may not even read as this one's
 		return nil, fmt.Errorf("%w (form %d, this weir writes %d)", ErrOtherVersion, r.Version, recordVersion)
 	}
-	var j Journal
-	if err := readJSON(s.journalFile(), &j); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if j.Verb != "" {
-		r.Journal = &j
+	if err := readJSON(s.journalFile(), &r.Journal); err != nil {
+		return nil, err
+	}
+	if err := readJSON(s.proofFile(), &r.Proof); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
-// Save writes the record, but not its journal.
-func (s Scope) Save(r *Record) error { return s.writeJSON(s.recordFile(), r) }
+// Save writes the record, but not its journal and its proof. A record that says
+// nothing is no file.
+func (s Scope) Save(r *Record) error {
+	if r.empty() {
+		return remove(s.recordFile())
+	}
+	return s.writeJSON(s.recordFile(), r)
+}
 
-// Forget removes the record, as reset does when nothing is left to remember.
-func (s Scope) Forget() error {
-	if err := remove(s.recordFile()); err != nil {
-		return err
+// empty reports whether the record says nothing that a scope without one would
+// not.
+func (r *Record) empty() bool {
+	if r.Generation != 0 || r.Applied != nil {
+		return false
 	}
-	leftovers, _ := filepath.Glob(filepath.Join(s.Run, temporary))
-	for _, l := range leftovers {
-		os.Remove(l)
-	}
-	return nil
+	got, err := json.Marshal(r)
+	want, _ := json.Marshal(&Record{Version: recordVersion})
+	return err == nil && bytes.Equal(got, want)
 }

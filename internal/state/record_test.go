@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
+// full is a record in which every field says something.
 func full() *Record {
 	when := time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 	return &Record{
@@ -23,71 +25,100 @@ func full() *Record {
 		Previous: &Document{File: "b.yaml", Text: "version: 1\n", When: when},
 		IDs:      plan.IDs{Names: map[string]plan.Contract{"ssh": {ID: 18, Serial: 1}}, Next: 2},
 		Links:    map[string]LinkRecord{"eth0": {Index: 2, Filter: true, Saved: json.RawMessage(`{"x":1}`)}},
+		Tagged:   map[uint32]string{7: "ssh"},
 		Sets:     []Set{{Name: "pid 7", PID: 7, Start: 9, Priority: policy.Priority{Default: 4, PerLink: map[string]policy.Level{"eth0": 3}}}},
-		Offload:  map[string]bool{"eth0": false},
+		BPFFS:    true,
+		Groups:   map[string]plan.Group{"web": {Default: 3}},
+		Offload:  map[int]bool{2: false},
+		Watcher:  &Process{PID: 11, Start: 10},
 		Pending:  &Pending{Deadline: when, Guard: 12},
 		Rollback: &Rollback{When: when, Reason: "late", Proved: true},
+		Journal:  &Journal{Verb: "apply", When: when, Step: 3, Steps: 9, Text: "attach"},
+		Proof:    &Proof{When: when, Verb: "apply"},
 	}
 }
 
+// What is saved is what is loaded, field by field, each file by itself.
 func TestRecordReadsAsWritten(t *testing.T) {
 	s := Scope{Run: filepath.Join(t.TempDir(), "not", "there")}
 	empty, err := s.Load()
-	if err != nil || empty.Generation != 0 || empty.Links == nil || empty.Journal != nil {
+	if err != nil || empty.Generation != 0 || empty.Links == nil || empty.Journal != nil || empty.Proof != nil {
 		t.Fatalf("without a file: %+v, %v", empty, err)
 	}
 	want := full()
-	if err := s.Save(want); err != nil {
+	for i, v := 0, reflect.ValueOf(*want); i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("%s is not tried here", v.Type().Field(i).Name)
+		}
+	}
+	if err := errors.Join(s.Save(want), s.SaveJournal(want.Journal), s.SaveProof(*want.Proof)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SaveJournal(&Journal{Verb: "apply", Step: 3, Steps: 9, Text: "attach"}); err != nil {
-		t.Fatal(err)
-	}
-	want.Journal = &Journal{Verb: "apply", Step: 3, Steps: 9, Text: "attach"}
 	got, err := s.Load()
-	if err != nil {
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatal(err, diff)
+	}
+	// Saving the record does not keep its journal or its proof alive.
+	if err := errors.Join(s.EndJournal(), s.DropProof(), s.Save(got)); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	if got, err := s.Load(); err != nil || got.Journal != nil || got.Proof != nil {
+		t.Errorf("after their end: %+v, %+v, %v", got.Journal, got.Proof, err)
 	}
-	// The journal is a file of its own: saving the record does not keep it alive.
-	if err := s.Save(got); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.EndJournal(); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := s.Load(); err != nil || got.Journal != nil {
-		t.Errorf("after its end: %+v, %v", got.Journal, err)
-	}
-	if err := s.Forget(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Forget(); err != nil {
-		t.Errorf("forgetting twice: %v", err)
-	}
-	left, _ := os.ReadDir(s.Run)
-	if len(left) != 0 {
-		t.Errorf("left behind: %v", left)
+	if err := errors.Join(s.EndJournal(), s.DropProof()); err != nil {
+		t.Errorf("ending twice: %v", err)
 	}
 }
 
+// A record that says nothing leaves no file, and one with any field set does.
+func TestEmptyRecord(t *testing.T) {
+	s := Scope{Run: t.TempDir()}
+	saved := func(r *Record) bool {
+		if err := s.Save(r); err != nil {
+			t.Fatal(err)
+		}
+		left, _ := os.ReadDir(s.Run)
+		return len(left) > 0
+	}
+	if !saved(full()) {
+		t.Fatal("a full record is no file")
+	}
+	for range 2 {
+		if saved(&Record{Version: recordVersion, Links: map[string]LinkRecord{}}) {
+			t.Error("an empty record is a file")
+		}
+	}
+	all := reflect.ValueOf(*full())
+	for i := range all.NumField() {
+		field := all.Type().Field(i)
+		if field.Tag.Get("json") == "-" || field.Name == "Version" {
+			continue
+		}
+		r := &Record{Version: recordVersion}
+		reflect.ValueOf(r).Elem().Field(i).Set(all.Field(i))
+		if !saved(r) {
+			t.Errorf("a record with %s is no file", field.Name)
+		}
+	}
+}
+
+// A record of another version is known by its number, also where its form can
+// not be read.
 func TestRecordOfAnotherVersion(t *testing.T) {
 	s := Scope{Run: t.TempDir()}
-	r := full()
-	r.Version++
-	if err := s.Save(r); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load(); !errors.Is(err, ErrOtherVersion) {
-		t.Errorf("got %v, want ErrOtherVersion", err)
+	for _, text := range []string{`{"version": 2, "generation": 3}`, `{"generation": "three", "links": [], "version": 2}`} {
+		if err := os.WriteFile(s.recordFile(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(); !errors.Is(err, ErrOtherVersion) {
+			t.Errorf("%s: got %v, want ErrOtherVersion", text, err)
+		}
 	}
 }
 
 func TestDamagedRecord(t *testing.T) {
 	s := Scope{Run: t.TempDir()}
-	for _, file := range []string{s.recordFile(), s.journalFile()} {
+	for _, file := range []string{s.recordFile(), s.journalFile(), s.proofFile()} {
 		if err := os.WriteFile(file, []byte(`{"version":`), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -98,23 +129,25 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// A write that is broken off leaves the old file, and what it left is swept up.
+// A write that is broken off leaves the old file, and the next one sweeps up.
 func TestHalfWritten(t *testing.T) {
 	s := Scope{Run: t.TempDir()}
 	if err := s.Save(full()); err != nil {
 		t.Fatal(err)
 	}
-	half := filepath.Join(s.Run, strings.Replace(temporary, "*", "1", 1))
-	if err := os.WriteFile(half, []byte(`{"vers`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := s.Load(); err != nil || got.Generation != 7 {
-		t.Errorf("beside half a file: %+v, %v", got, err)
-	}
-	if err := s.Forget(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("half a file is left: %v", err)
+	for _, next := range []*Record{full(), {Version: recordVersion}} {
+		half := s.recordFile() + unfinished
+		if err := os.WriteFile(half, []byte(`{"vers`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Load(); err != nil || got.Generation != 7 {
+			t.Errorf("beside half a file: %+v, %v", got, err)
+		}
+		if err := s.Save(next); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("half a file is left: %v", err)
+		}
 	}
 }

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/state"
+)
+
+// A draft is a policy held against this host. Plan, apply and status each begin
+// with one, and say nothing that is not drawn from it.
+type draft struct {
+	policy  *policy.Policy
+	want    *plan.Want
+	facts   plan.Facts
+	skipped []string // what could not be looked at, in words
+	comparison
+}
+
+// draft looks at the host and reads the kernel back. It writes nothing; in the
+// record that it was given, links have the names that they have now.
+func (a *Agent) draft(ctx context.Context, r *state.Record, p *policy.Policy) (*draft, error) {
+	if err := a.room().Check(); err != nil {
+		return nil, err
+	}
+	d := &draft{policy: p}
+	var err error
+	if d.want, d.facts, d.skipped, err = a.want(ctx, p, r); err != nil {
+		return nil, err
+	}
+	followNames(r, d.facts.Links)
+	d.comparison, err = a.compare(ctx, r, p, d.want)
+	return d, err
+}
+
+// reached reports whether nothing is left to do.
+func (d *draft) reached(r *state.Record) bool { return len(d.differences) == 0 && r.Journal == nil }
+
+// Plan returns what an apply of the policy would change, in words and in order.
+// It changes nothing.
+func (a *Agent) Plan(ctx context.Context, p *policy.Policy) (differences []plan.Difference, err error) {
+	err = a.reading(func(r *state.Record) error {
+		d, err := a.draft(ctx, r, p)
+		if err != nil {
+			return err
+		}
+		differences = d.differences
+		return nil
+	})
+	return differences, err
+}
+
+// followNames gives links whose devices were renamed their new names. What is
+// known of a device that is gone stays under its old name, unless another one
+// has that name now.
+func followNames(r *state.Record, devices map[string]plan.LinkFacts) {
+	names := make(map[int]string, len(devices))
+	for name, d := range devices {
+		names[d.Index] = name
+	}
+	links := make(map[string]state.LinkRecord, len(r.Links))
+	for name, l := range r.Links {
+		if _, there := names[l.Index]; !there {
+			links[name] = l
+		}
+	}
+	for _, l := range r.Links {
+		if name, there := names[l.Index]; there {
+			links[name] = l
+		}
+	}
+	r.Links = links
+}

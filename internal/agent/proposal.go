@@ -1,0 +1,24 @@
+package agent
+
+import (
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+)
+
+// A Proposal is what an apply is about to do.
+type Proposal struct {
+	Basis       string            // as Basis names it
+	Differences []plan.Difference // what changes; none if everything is so already
+}
+
+// accepted asks the caller whether a draft may be carried out.
+func (a *Agent) accepted(r *state.Record, d *draft) error {
+	if a.Accept == nil {
+		return nil
+	}
+	basis, err := basisOf(r)
+	if err != nil {
+		return err
+	}
+	return a.Accept(Proposal{basis, d.differences})
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"github.com/weir-net/weir/internal/kernel/bpf"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/workload"
+)
+
+// A scene is all that an explanation is drawn from.
+type scene struct {
+	record  *state.Record
+	g       *bpf.Generation
+	sockets *bpf.Sockets
+	rules   plan.Rules
+	tasks   map[uint32]uint32
+	names   map[plan.ContractID]string
+	mounts  workload.Hierarchies
+}
+
+// explain sets the scene for fn. Without a policy it returns ErrNothingApplied.
+func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
+	return a.reading(func(r *state.Record) error {
+		if err := ctx.Err(); err != nil { // the caller gave up waiting for a change
+			return err
+		}
+		if r.Generation == 0 || r.Applied == nil {
+			return ErrNothingApplied
+		}
+		s := &scene{record: r, names: map[plan.ContractID]string{}}
+		var err error
+		if s.g, err = a.room().Open(r.Generation); err != nil {
+			return err
+		}
+		defer s.g.Close()
+		if s.sockets, err = a.room().Sockets(); err != nil {
+			return err
+		}
+		defer s.sockets.Close()
+		if s.rules, err = s.g.Rules(); err != nil {
+			return err
+		}
+		if s.tasks, err = s.sockets.Tasks(); err != nil {
+			return err
+		}
+		if s.mounts, err = workload.FindHierarchies(); err != nil {
+			return err
+		}
+		for name, c := range r.IDs.Names {
+			s.names[c.ID] = name
+		}
+		return fn(s)
+	})
+}
+
+// draw asks the rules.
+func (s *scene) draw(subject string, of plan.Subject) *Explanation {
+	x := &Explanation{
+		SchemaVersion: schemaVersion, Subject: subject, Reasons: plan.Explain(of, s.rules, s.record.IDs.Names), Promises: []string{},
+	}
+	if len(x.Reasons) > 0 {
+		x.Workload = x.Reasons[0].Workload
+	}
+	for _, link := range sortedKeys(s.record.Links) {
+		l := s.record.Links[link]
+		promises, err := s.g.Promises(l.Index)
+		if err != nil {
+			continue
+		}
+		id := s.record.IDs.Names[x.Workload].ID
+		p, ok := promises[id]
+		if !ok {
+			p.Priority = plan.Keep
+		}
+		x.Promises = append(x.Promises, link+": "+l.Queue.Describe(p.Priority))
+	}
+	return x
+}
+
+// nameOf names a contract's workload; "" is nobody.
+func (s *scene) nameOf(id plan.ContractID) string {
+	if id == plan.Unclassified {
+		return "unclassified"
+	}
+	return s.names[id]
+}
+
+func (s *scene) nameOfTag(tag uint32) string {
+	for name, c := range s.record.IDs.Names {
+		if c.Tag() == tag {
+			return name
+		}
+	}
+	return "a contract that is gone"
+}
+
+// subject is what the kernel side would see of a socket that the process makes
+// now.
+func (s *scene) subject(p workload.Process) plan.Subject {
+	of := plan.Subject{
+		Tag: s.tasks[p.PID], UID: p.UID, HasUID: true, Exe: p.Exe.ID, ExePath: p.Exe.Path,
+		Cgroups: s.lineage(p.Cgroup2),
+	}
+	if c := s.rules.Controller1; c != "" {
+		of.Cgroup1.Path = p.Cgroup1[c]
+		of.Cgroup1.ID, _ = workload.CgroupID(filepath.Join(s.mounts.V1[c], of.Cgroup1.Path))
+	}
+	return of
+}
+
+// lineage is a v2 cgroup and its ancestors up to the root.
+func (s *scene) lineage(at string) []plan.CgroupMatch {
+	var all []plan.CgroupMatch
+	for path.IsAbs(at) {
+		if id, err := workload.CgroupID(filepath.Join(s.mounts.V2, at)); err == nil {
+			all = append(all, plan.CgroupMatch{Path: at, ID: id})
+		}
+		if at == "/" {
+			break
+		}
+		at = path.Dir(at)
+	}
+	return all
+}
+
+// socket explains an open socket of a process. cgroup is its own, which may be
+// another than its owner's; 0 if it is not known.
+func (s *scene) socket(p workload.Process, socket workload.Socket, cgroup uint64) *Explanation {
+	of := s.subject(p)
+	if i, err := s.sockets.Identity(socket.FD); err == nil {
+		of.Tag = i.Tag
+		if i.Exe != (plan.ExeID{}) && i.Exe != of.Exe {
+			of.Exe, of.ExePath = i.Exe, "of its maker"
+		}
+	}
+	if cgroup != 0 {
+		if at, err := workload.CgroupPath(s.mounts.V2, cgroup); err == nil {
+			of.Cgroups = s.lineage(at)
+		}
+	}
+	if socket.Remote.IsValid() {
+		of.Packet = &plan.Packet{
+			Protocol: uint8(socket.Protocol), Source: socket.Local, Dest: socket.Remote, Ports: true,
+		}
+	}
+	x := s.draw(fmt.Sprintf("socket %s %s (process %d)", socket.Local, socket.Remote, p.PID), of)
+	id, generation, known := s.sockets.Verdict(socket.FD)
+	switch {
+	case !known:
+		x.Kernel = "has not decided: no packet yet, or it looks at each one"
+	case generation != s.record.Generation:
+		x.Kernel = "decided under an older policy, and asks again at the next packet"
+	default:
+		x.kernelSays(s.nameOf(id))
+	}
+	return x
+}
+
+// owned explains a socket of a process, nil if the process has it not.
+func (s *scene) owned(p workload.Process, entry workload.SocketEntry) (*Explanation, error) {
+	for socket, err := range workload.Sockets(p) {
+		if err != nil {
+			return nil, err
+		}
+		var x *Explanation
+		if socket.Inode == entry.Inode {
+			x = s.socket(p, socket, entry.Cgroup)
+		}
+		socket.Close()
+		if x != nil {
+			return x, nil
+		}
+	}
+	return nil, nil
+}
