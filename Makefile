@@ -27,6 +27,10 @@ test: ## lint and run all tests on this kernel; as root they test the kernel its
 test-vm: ## run the tests on other kernels, in virtual machines (KERNELS="6.1 7.3", PKG=, RUN=, CGROUP= narrow)
 	@test/vm/matrix
 
+.PHONY: kernels
+kernels: ## run what .ci/run runs, on this kernel and in virtual machines, and write docs/KERNELS.md
+	@PAGE=yes .ci/run
+
 .PHONY: bench
 bench: ## measure what each program costs a packet, and what apply costs a host
 	go test -p 1 -run '^$$' -bench '$(or $(RUN),.)' -timeout 30m $(or $(PKG),./...)

@@ -55,7 +55,7 @@ func mounts() []string {
 	var all []string
 	text, _ := os.ReadFile("/proc/self/mounts")
 	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 2 && (f[2] == "nsfs" || f[2] == "bpf" || f[2] == "cgroup" || f[2] == "cgroup2") {
+		if f := strings.Split(line, " "); len(f) > 2 && (f[2] == "nsfs" || f[2] == "bpf" || f[2] == "cgroup" || f[2] == "cgroup2") {
 			all = append(all, fmt.Sprintf("mount of %s at %s", f[2], f[1]))
 		}
 	}

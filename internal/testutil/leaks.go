@@ -27,9 +27,9 @@ func Leaks(m Runner) {
 // exit themselves: testscript.Main(testutil.Checked(m), …).
 //
 // What is compared: goroutines, file descriptors, threads left in another
-// network namespace, and of the kernel's own state the mounts of namespaces
-// and BPF file systems, cgroups with "weir" in their path, BPF links, and pins
-// below /sys/fs/bpf. The kernel's state is everybody's: it is compared only
+// network namespace, and of the kernel's own state the mounts of namespaces,
+// cgroup hierarchies and BPF file systems, cgroups with "weir" in their path, BPF
+// links, and pins below /sys/fs/bpf. The kernel's state is everybody's: it is compared only
 // where no other checked suite ran at the same time, as it is under go test -p 1.
 func Checked(m Runner) Runner {
 	return checked{m, os.Stderr, filepath.Join(os.TempDir(), "weir-test-suites"), 2 * time.Second}

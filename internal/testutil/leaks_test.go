@@ -12,6 +12,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/testutil/thread"
 )
 
 // suite is a whole test run that does one thing.
@@ -60,7 +62,7 @@ func TestLeaks(t *testing.T) {
 // forgets to leave it.
 func leaveThread(t *testing.T) {
 	entered, leave := make(chan error), make(chan struct{})
-	go onOwnThread(func() error {
+	go thread.Run(func() error {
 		entered <- unix.Unshare(unix.CLONE_NEWNET)
 		<-leave
 		return nil

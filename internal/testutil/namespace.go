@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/testutil/thread"
 )
 
 // A Namespace is a throw-away network namespace with lo up. A descriptor keeps
@@ -24,7 +25,7 @@ func NewNamespace(t testing.TB) *Namespace {
 	t.Helper()
 	Needs(t, "root")
 	n := &Namespace{t: t}
-	err := onOwnThread(func() error {
+	err := thread.Run(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("unshare network namespace: %w", err)
 		}
@@ -83,7 +84,7 @@ func (n *Namespace) Path() string {
 // or Skip in fn.
 func (n *Namespace) Do(fn func()) {
 	n.t.Helper()
-	err := onOwnThread(func() error {
+	err := thread.Run(func() error {
 		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("enter namespace: %w", err)
 		}
@@ -109,21 +110,3 @@ func (n *Namespace) Output(name string, args ...string) string {
 }
 
 const threadNetns = "/proc/thread-self/ns/net"
-
-// onOwnThread runs fn on a thread that nobody uses after it. The first thread
-// of the process is passed over: the runtime can not end it, and all of
-// /proc/self would show the namespace in which it stands.
-func onOwnThread(fn func() error) (err error) {
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			err = onOwnThread(fn)
-			runtime.UnlockOSThread()
-			return
-		}
-		err = fn() // still locked at its end: the runtime throws the thread away
-	})
-	wg.Wait()
-	return err
-}

@@ -18,7 +18,7 @@ func Needs(t testing.TB, features ...string) {
 	for _, name := range features {
 		ok, err := feature.Has(name)
 		if err != nil {
-			if root, _ := feature.Has("root"); !root && !isUnknown(err) {
+			if root, _ := feature.Has("root"); !root && !errors.Is(err, feature.ErrUnknown) {
 				t.Skipf("needs %s", "root")
 			}
 			t.Fatal(err)
@@ -43,5 +43,3 @@ func Condition(cond string) (bool, error) {
 	}
 	return false, fmt.Errorf("probe %q: %w", want, feature.ErrUnknown)
 }
-
-func isUnknown(err error) bool { return errors.Is(err, feature.ErrUnknown) }

@@ -7,7 +7,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
-	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
@@ -58,10 +57,6 @@ func tcx() error {
 		}
 		return l.Close()
 	})
-}
-
-func helper(typ ebpf.ProgramType, fn asm.BuiltinFunc) probe {
-	return func() error { return bpfAbsent(features.HaveProgramHelper(typ, fn)) }
 }
 
 func bpfAbsent(err error) error {

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -77,6 +78,19 @@ func pidfd() error {
 	return unix.Close(fd)
 }
 
+// overlay asks for the overlay file system without giving it layers, which one
+// that is there demands.
+func overlay() error {
+	if root() != nil {
+		return unix.EPERM
+	}
+	err := unix.Mount("weir-probe", "/proc/self", "overlay", 0, "")
+	if err == unix.EINVAL {
+		return nil
+	}
+	return absentIf(err, unix.ENODEV)
+}
+
 func cgroup2() error {
 	mount, err := Cgroup2Mount()
 	if err == nil && mount == "" {
@@ -102,7 +116,7 @@ func cgroupMount(fstype, option string) (string, error) {
 		return "", err
 	}
 	for line := range strings.Lines(string(mounts)) {
-		f := strings.Fields(line)
+		f := strings.Split(line, " ") // the first may be empty
 		if len(f) > 3 && f[2] == fstype && (option == "" || slices.Contains(strings.Split(f[3], ","), option)) {
 			return f[1], nil
 		}
@@ -134,6 +148,20 @@ func cgroup1(controller string) probe {
 		}
 		return unix.Unmount(dir, 0)
 	}
+}
+
+// sockCgroup asks whether sockets keep their v2 cgroup when the first process is
+// moved into a group of v1's net_prio or net_cls. A kernel in which they do not
+// has a switch for that.
+func sockCgroup() error {
+	symbols, err := os.ReadFile("/proc/kallsyms")
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(symbols, []byte(" cgroup_sk_alloc\n")) || bytes.Contains(symbols, []byte(" cgroup_sk_alloc_disable\n")) {
+		return errAbsent
+	}
+	return nil
 }
 
 // mounted1 asks whether a v1 hierarchy of the controller is mounted, for one

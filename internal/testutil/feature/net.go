@@ -2,29 +2,25 @@ package feature
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/testutil/thread"
 )
 
 // In its own namespace a new netns has one device, lo, always number 1.
 const loopback = 1
 
-// inNetns runs fn in a network namespace that ends with it. The thread is
-// never unlocked, so the runtime throws it away with the goroutine.
+// inNetns runs fn in a network namespace that ends with it.
 func inNetns(fn func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
+	return thread.Run(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("unshare network namespace: %w", err)
-			return
+			return fmt.Errorf("unshare network namespace: %w", err)
 		}
-		done <- fn()
-	}()
-	return <-done
+		return fn()
+	})
 }
 
 // qdisc asks for a queueing discipline without giving it options: a kind that
@@ -137,14 +133,4 @@ func device(kind string) probe {
 			return absentIf(err, unix.EOPNOTSUPP)
 		})
 	}
-}
-
-func nftables() error {
-	const getGen = 10<<8 | 16 // NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN
-	return inNetns(func() error {
-		req := nl.NewNetlinkRequest(getGen, unix.NLM_F_ACK)
-		req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC})
-		_, err := req.Execute(unix.NETLINK_NETFILTER, 0)
-		return absentIf(err, unix.EINVAL, unix.EPROTONOSUPPORT)
-	})
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 )
 
 // Names lists every feature that [Has] knows, in order.
@@ -16,32 +15,31 @@ func Names() []string {
 // table is every probe by its name. Adding a feature is adding a line.
 func table() map[string]probe {
 	t := map[string]probe{
-		"root":       root,
-		"2 CPUs":     cpus(2),
-		"IPv6":       file("/proc/net/if_inet6"),
-		"BTF":        file("/sys/kernel/btf/vmlinux"),
-		"MPTCP":      file("/proc/sys/net/mptcp/enabled"),
-		"tun link":   file("/dev/net/tun"),
-		"kprobes":    file("/sys/bus/event_source/devices/kprobe/type"),
-		"systemd":    file("/run/systemd/system"),
-		"nftables":   nftables,
+		"root":     root,
+		"2 CPUs":   cpus(2),
+		"BTF":      file("/sys/kernel/btf/vmlinux"),
+		"MPTCP":    file("/proc/sys/net/mptcp/enabled"),
+		"tun link": file("/dev/net/tun"),
+
+		"user namespace": file("/proc/self/ns/user"),
+
 		"pidfd":      pidfd,
 		"cgroup2":    cgroup2,
 		"net_prio":   cgroup1("net_prio"),
 		"net_cls":    cgroup1("net_cls"),
 		"v1 memory":  mounted1("memory"),
+		"overlay":    overlay,
 		"fq bands":   fqBands,
 		"tcx":        tcx,
 		"sk_storage": skStorage,
 
-		"kernel 6.1": cached("vm/kernels/6.1/release"), // test/vm/fetch 6.1
+		"kernel 6.1":  cached("vm/kernels/6.1/release"), // test/vm/fetch 6.1
+		"kernel 6.12": cached("vm/kernels/6.12/release"),
 
 		"raw_tracepoint": loads(ebpf.RawTracepoint, 0),
 		"sock_create":    loads(ebpf.CGroupSock, ebpf.AttachCGroupInetSockCreate),
 		"cgroup_skb":     loads(ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress),
-		"sock_ops":       loads(ebpf.SockOps, ebpf.AttachCGroupSockOps),
-
-		"bpf_get_current_task_btf": helper(ebpf.RawTracepoint, asm.FnGetCurrentTaskBtf),
+		"sock_cgroup":    sockCgroup,
 	}
 	for _, kind := range []string{
 		"bfifo", "cake", "clsact", "ets", "fq", "fq_codel", "htb", "ingress", "mq", "mqprio",
@@ -60,7 +58,7 @@ func table() map[string]probe {
 	}
 	for _, name := range []string{
 		"bpftool", "clang-14", "curl", "dockerd", "ethtool", "git", "ip", "iperf3", "iptables", "llvm-strip-14",
-		"nft", "nsenter", "openssl", "ping", "python3", "qemu-system-x86_64", "scp", "ssh", "ssh-keygen", "sshd", "tc",
+		"nft", "nsenter", "openssl", "ping", "python3", "qemu-system-x86_64", "scp", "ss", "ssh", "ssh-keygen", "sshd", "tc",
 	} {
 		t[name] = tool(name)
 	}

@@ -8,8 +8,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/weir-net/weir/internal/testutil/feature"
+	"github.com/weir-net/weir/internal/tools/testevent"
 )
 
 func main() {
@@ -27,9 +29,18 @@ func main() {
 		}
 	}
 	if *asJSON {
-		if err := json.NewEncoder(os.Stdout).Encode(map[string]any{"Action": "features", "Features": have}); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(testevent.Event{Action: "features", Features: have, Kernel: release()}); err != nil {
 			fmt.Fprintln(os.Stderr, "features:", err)
 			os.Exit(1)
 		}
 	}
+}
+
+// release is what uname -r says.
+func release() string {
+	text, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "features:", err)
+	}
+	return strings.TrimSpace(string(text))
 }

@@ -6,8 +6,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -53,8 +55,8 @@ func check(tree fs.FS) ([]finding, error) {
 		}
 		return nil
 	})
-	for dir, ok := range documented {
-		if !ok {
+	for _, dir := range slices.Sorted(maps.Keys(documented)) {
+		if !documented[dir] {
 			all = append(all, finding{token.Position{Filename: dir, Line: 1}, "the package has no comment (see doc.go of others)"})
 		}
 	}

@@ -25,6 +25,7 @@ var rooms = map[string]kind{
 	"internal/policy":   pure,
 	"internal/plan":     pure,
 	"internal/cost":     pure,
+	"internal/fair":     pure,
 	"internal/report":   pure,
 	"internal/workload": edge,
 	"internal/host":     edge,
@@ -36,11 +37,7 @@ var rooms = map[string]kind{
 	"cmd":               door,
 	"internal/testutil": bench,
 	"internal/tools":    bench,
-	"internal/deps":     bench,
 	"test":              bench,
-	"bpf":               bench,
-	"examples":          bench,
-	"docs":              bench,
 }
 
 // impure is what a pure room does not import: the ways to the outside.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/weir-net/weir/internal/testutil/feature"
+	"github.com/weir-net/weir/internal/tools/testevent"
 )
 
 func main() {
@@ -35,7 +36,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 		return err
 	}
 	s := newSummary()
-	err := read(in, out, func(e event) {
+	err := testevent.Read(in, out, func(e testevent.Event) {
 		if pkg := s.add(e); pkg != "" && *label == "" {
 			progress(out, pkg, s.packs[pkg])
 		}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/weir-net/weir/internal/tools/testevent"
 )
 
 // A test is one test function, subtest or script of one package.
@@ -37,7 +39,7 @@ func newSummary() *summary {
 }
 
 // add takes one event. It returns the package that it ended, if it did.
-func (s *summary) add(e event) (ended string) {
+func (s *summary) add(e testevent.Event) (ended string) {
 	switch {
 	case e.Action == "features":
 		s.features = e.Features
@@ -84,7 +86,7 @@ func (p *pack) test(pkg, name string) *test {
 	return t
 }
 
-func (t *test) add(e event) {
+func (t *test) add(e testevent.Event) {
 	switch e.Action {
 	case "run":
 		t.action = "run"
