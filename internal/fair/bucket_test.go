@@ -1,0 +1,96 @@
+package fair
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestConforms(t *testing.T) {
+	type packet struct {
+		at, wire uint64 // ns, bytes
+		passes   bool
+	}
+	for _, c := range []struct {
+		name    string
+		share   uint64 // bytes/s
+		packets []packet
+	}{
+		{"a burst of 10 ms and one more", 300_000, []packet{
+			{second, 1470, true}, {second, 1470, true}, {second, 1470, true}, {second, 1470, false},
+		}},
+		{"a packet of any size", 1000, []packet{
+			{second, 65_536, true}, {2 * second, 1, false}, {66 * second, 1, false}, {67 * second, 1, true},
+		}},
+		{"no more than the burst is collected", 300_000, []packet{
+			{second, 1500, true}, {3600 * second, 3000, true}, {3600 * second, 1, false},
+		}},
+		{"no share at all is a byte a second", 0, []packet{{second, 60, true}, {59 * second, 60, false}, {61 * second, 60, true}}},
+		{"the clock began just now", 1_000_000, []packet{{1, 100, true}, {1, 100, false}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var k Bucket
+			for i, p := range c.packets {
+				if got := k.Conforms(p.at, p.wire, c.share); got != p.passes {
+					t.Errorf("packet %d passes: %v", i, got)
+				}
+			}
+		})
+	}
+}
+
+// TestBucketKeepsItsShare offers any packets at any times: what passes is never more
+// than the share of the time, the burst and one packet.
+func TestBucketKeepsItsShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		share := rapid.Uint64Range(1, MaxLimit).Draw(t, "share")
+		start := rapid.Uint64Range(second, MaxTime/2).Draw(t, "start")
+		var k Bucket
+		now, passed, last := start, uint64(0), uint64(0)
+		for range rapid.IntRange(1, 100).Draw(t, "packets") {
+			now += rapid.Uint64Range(0, second).Draw(t, "pause")
+			wire := legalPacket.Draw(t, "wire")
+			if k.Conforms(now, wire, share) {
+				passed, last = passed+wire, wire
+			}
+		}
+		most := over(product(share, now-start+Burst), second)
+		if passed-last > most.Uint64()+1 {
+			t.Fatalf("%d bytes passed before the last packet, the share is %d", passed-last, most)
+		}
+	})
+}
+
+// TestBucketGivesItsShare offers twice the share in even packets.
+func TestBucketGivesItsShare(t *testing.T) {
+	for _, share := range []uint64{8, 8_000, 1_250_000, MaxLimit} {
+		for _, wire := range []uint64{64, segment, 65_536} {
+			step := wire * second / share / 2
+			if step < 20 {
+				continue // ns: the clock does not resolve it
+			}
+			var k Bucket
+			var passed uint64
+			for i := range uint64(20_000) {
+				if k.Conforms(second+i*step, wire, share) {
+					passed += wire
+				}
+			}
+			if want := share * (20_000 * step / microsecond) / (second / microsecond); passed < want*99/100 {
+				t.Errorf("share %d, packets of %d: %d of %d bytes", share, wire, passed, want)
+			}
+		}
+	}
+}
+
+func TestBucketDoesNotOverflow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now, wire := legalTime.Draw(t, "now"), legalPacket.Draw(t, "wire")
+		share := rapid.Uint64Range(0, MaxLimit).Draw(t, "share")
+		var k Bucket
+		k.Conforms(now, wire, share)
+		paid := product(now-min(Burst, now), fraction)
+		paid.Add(paid, over(product(wire, second, fraction), max(share, 1)))
+		same(t, "paid", k.paid, paid.Add(paid, wide(1)))
+	})
+}

@@ -1,0 +1,117 @@
+package fair
+
+// One is one greedy flow of weight 1, in the fixed point of votes, loads and trims.
+const One = 1 << 10
+
+// What is legal. Beyond it sums may overflow.
+const (
+	MinLimit  = 8_000          // bytes/s: 64 kbit/s
+	MaxLimit  = 12_500_000_000 // bytes/s: 100 Gbit/s
+	MaxWeight = 1 << 20        // of all flows of one budget together
+	MaxPacket = 1 << 20        // bytes: twice what BIG TCP hands to a device at once
+	MaxTime   = 1 << 59        // ns: 18 years after the clock began
+)
+
+const (
+	// MinTick is the least resolution at which votes expire, ns.
+	MinTick = 4_000_000
+	// Slots is the number of ticks of which votes are kept: one stands for fewer.
+	Slots = 512
+	// MaxPace is the most that a BPF program can give as SO_MAX_PACING_RATE, which has
+	// 32 bits there, bytes/s: 34 Gbit/s. All ones would mean no pace at all.
+	MaxPace = 1<<32 - 2
+)
+
+const (
+	microsecond = 1_000
+	second      = 1_000_000_000
+	stall       = 2 * second    // a longer time without any packet is no stall, ns
+	longest     = 1000 * second // no sum looks further back, ns
+	segment     = 1514          // a full packet of MTU 1500 on the wire, bytes
+)
+
+// Budget is one limit and what is known of the flows below it. Bytes are those on
+// the wire, Ethernet header included.
+type Budget struct {
+	Limit uint64 // bytes/s, MinLimit to MaxLimit
+	Tick  uint64 // resolution at which votes expire, ns
+	Load  uint64 // sum of the standing votes: the effective number of greedy flows, times One
+	Trim  uint64 // factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up
+
+	tick  uint64        // number of the running tick
+	start uint64        // when it began, ns
+	ring  [Slots]uint64 // votes by the tick in which they expire
+	bytes uint64        // sent since the tick began
+	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4 the ends
+}
+
+// NewBudget returns the budget of a limit in bytes per second, which nobody uses
+// yet. Its ticks begin now, in ns.
+func NewBudget(limit, now uint64) *Budget {
+	b := &Budget{
+		Limit: limit,
+		Tick:  max(MinTick, 8*segment*second/limit),
+		Trim:  One,
+		tick:  1,
+		start: now,
+	}
+	b.sent = 2 * b.slack()
+	return b
+}
+
+// Share returns the fair rate of a flow of weight 1, in bytes per second: never
+// more than the limit.
+func (b *Budget) Share() uint64 { return min(b.Limit, b.Limit*One/b.cut()) }
+
+// cut is the load for which paces are cut, never less than one flow, and trimmed.
+func (b *Budget) cut() uint64 { return max(b.Load, One) * b.Trim / One }
+
+// allowance is what the limit lets pass in a time in ns, in bytes.
+func (b *Budget) allowance(ns uint64) uint64 {
+	return b.Limit * (min(ns, longest) / microsecond) / (second / microsecond)
+}
+
+// slack is the grain of packets, for which nobody pays: 1/32 s of the limit, in bytes.
+func (b *Budget) slack() uint64 { return b.Limit / 32 }
+
+// ticks is for how many ticks a vote stands that shall stand for a time in ns.
+func (b *Budget) ticks(ns uint64) uint64 { return min(ns/b.Tick+2, Slots-1) }
+
+// advance ends the tick if it is over, and with it the votes that expire. A time
+// in which no packet came at all is a stall more often than everybody's departure:
+// it counts for two ticks, unless it is longer than any stall.
+func (b *Budget) advance(now uint64) {
+	length := now - b.start
+	n := length / b.Tick
+	if n == 0 {
+		return
+	}
+	b.start += n * b.Tick
+	b.repay(b.allowance(n * b.Tick))
+	if n > 2 && length < stall {
+		n = 2
+	}
+	for range min(n, Slots) {
+		b.tick++
+		b.Load -= b.ring[b.tick%Slots]
+		b.ring[b.tick%Slots] = 0
+	}
+}
+
+// repay steers by the sum of what was sent, where the limit allowed so many bytes:
+// what went beyond it, or was lost by late timers, becomes a trim.
+func (b *Budget) repay(allowed uint64) {
+	slack := b.slack()
+	sent := b.sent + b.bytes
+	sent -= min(allowed, sent)
+	sent = min(sent, 4*slack)
+	b.sent, b.bytes = sent, 0
+	switch {
+	case sent > 3*slack:
+		b.Trim = One + (sent-3*slack)*One/b.Limit
+	case sent < slack:
+		b.Trim = One - (slack-sent)*One/b.Limit/4
+	default:
+		b.Trim = One
+	}
+}

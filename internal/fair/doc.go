@@ -1,0 +1,13 @@
+// Package fair is the arithmetic by which the TCP flows of a workload share one
+// fair rate, so that together they keep a limit without a queue: a [Budget] is
+// the limit, a [Flow] votes for how much of its share it uses, the sum of the
+// votes gives the rate at which each is paced, and a [Bucket] holds what can not
+// be paced. docs/limits.md says why that is stable and what it does not promise.
+//
+// The package is pure: it does no I/O and reads no clock, time comes in. The
+// kernel side will do the same sums in the same order, so all of it is unsigned
+// 64-bit fixed point, and for legal input no product needs more than 64 bits.
+//
+// Nothing in the product uses it yet: no policy key, no command and no BPF
+// program. What it promises is held by simulation alone.
+package fair

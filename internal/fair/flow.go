@@ -1,0 +1,122 @@
+package fair
+
+// Newcomer is the most that a flow sends before it counts as one more, in bytes:
+// the ten segments that TCP does not pace in a new connection.
+const Newcomer = 10 * segment
+
+// Sums that could grow without end stop here, far above anything that decides.
+const (
+	maxUsed = 1 << 63 // bytes times load
+	maxGap  = 1 << 34 // bytes of all flows from one packet of a flow to its next
+)
+
+// Flow is what is known of one flow below one budget.
+type Flow struct {
+	Weight uint64 // shares that it gets, 1 and up
+	Window uint64 // over which its use is measured, ns: its round trip; a tick at least
+	Exact  bool   // a bucket holds it: it never uses more than its share
+
+	load  uint64 // for which its pace was cut, times One; 0: not yet
+	vote  uint64 // the part of its share that it uses, times its weight and One
+	due   uint64 // tick in which the vote expires; it stands while that is to come
+	since uint64 // when it voted, ns
+	used  uint64 // bytes since then, each times the load for which its pace was cut
+	fresh uint64 // bytes since then
+	size  uint64 // of its last packet, bytes
+	low   bool   // its use fell at the last vote, which was not believed
+}
+
+// Pace cuts the pace of a flow to its share and returns it, in bytes per second on
+// the wire: at least 1, as TCP takes 0 for no pace, and at most the limit and
+// [MaxPace].
+func (b *Budget) Pace(f *Flow) uint64 {
+	f.load = b.cut()
+	b.prolong(f)
+	return max(1, min(b.Limit, b.Limit*One/f.load*f.Weight, MaxPace))
+}
+
+// Packet charges a flow for a packet of so many bytes on the wire that it sends
+// now. Now is of one clock, in ns after 0, and never earlier than what any flow of
+// the budget was charged at.
+func (b *Budget) Packet(f *Flow, now, wire uint64) {
+	b.advance(now)
+	b.bytes += wire
+	f.size = wire
+	f.fresh += wire
+	if f.load == 0 {
+		f.load = b.cut()
+	}
+	if f.since == 0 {
+		f.since = now
+	}
+	b.ask(f, now)
+	f.used = min(f.used+wire*f.load, maxUsed)
+}
+
+// ask lets a flow vote if it has something new to say: it is back from a pause, its
+// window is over, or it has sent too much for one that does not count.
+func (b *Budget) ask(f *Flow, now uint64) {
+	age, window := now-f.since, max(b.Tick, f.Window)
+	switch {
+	case !b.stands(f) && f.vote >= f.Weight*One/2 && f.size >= segment:
+		// It was greedy before the pause, and is believed at once.
+		b.elect(f, now, f.vote, window)
+	case age >= window:
+		b.elect(f, now, b.use(f, age), age+age/4)
+	case (!b.stands(f) || f.vote < f.Weight*One/4) && f.fresh >= b.newcomer():
+		b.elect(f, now, f.Weight*One, window)
+	}
+}
+
+// newcomer is what a flow sends before it counts, in bytes: a tick of its share.
+func (b *Budget) newcomer() uint64 { return min(Newcomer, b.allowance(b.Tick)*One/b.cut()) }
+
+// use is the part of its share that a flow has used since its vote, age ns ago.
+// From packet to packet it is One times its weight for a greedy flow, however few
+// it sends. Much less is believed the second time only: a late timer looks like a
+// lack of demand.
+func (b *Budget) use(f *Flow, age uint64) uint64 {
+	most := f.Weight * (One + One/8)
+	if f.Exact {
+		most = f.Weight * One
+	}
+	use := min(f.used/max(b.allowance(age), 1), most)
+	if b.stands(f) && use < f.vote-f.vote/4 && !f.low {
+		f.low = true
+		return f.vote
+	}
+	f.low = false
+	return use
+}
+
+// elect begins a flow's next window with a vote that stands for a time in ns and
+// two packets more.
+func (b *Budget) elect(f *Flow, now, vote, hold uint64) {
+	b.cast(f, vote, b.ticks(hold+2*b.gap(f)))
+	f.since, f.used, f.fresh = now, 0, 0
+}
+
+// prolong lets a vote stand for two packets at a pace that was cut after it was cast.
+func (b *Budget) prolong(f *Flow) {
+	need := b.ticks(2 * b.gap(f))
+	if b.stands(f) && f.due-b.tick < need {
+		b.cast(f, f.vote, need)
+	}
+}
+
+// cast replaces a flow's vote; it stands for so many ticks.
+func (b *Budget) cast(f *Flow, vote, ticks uint64) {
+	if b.stands(f) {
+		b.ring[f.due%Slots] -= f.vote
+		b.Load -= f.vote
+	}
+	f.vote, f.due = vote, b.tick+ticks
+	b.ring[f.due%Slots] += vote
+	b.Load += vote
+}
+
+// stands says whether a flow's vote has not expired.
+func (b *Budget) stands(f *Flow) bool { return f.due > b.tick }
+
+// gap is the time from a flow's last packet to its next, ns, at weight 1.
+func (b *Budget) gap(f *Flow) uint64 { return min(f.size*f.load/One, maxGap) * second / b.Limit }

@@ -1,0 +1,217 @@
+package fair
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+const (
+	hundredMbit = 12_500_000 // bytes/s
+	settling    = 300 * time.Millisecond
+)
+
+// TestLimitIsKept starts n greedy flows, and stops three quarters of them.
+func TestLimitIsKept(t *testing.T) {
+	for _, c := range shapes() {
+		t.Run(c.String(), func(t *testing.T) {
+			if why := c.impossible(); why != "" {
+				t.Skip(why)
+			}
+			if c.long() {
+				t.Skip("takes long: -all")
+			}
+			keepsLimit(t, c)
+		})
+	}
+}
+
+func keepsLimit(t *testing.T, c shape) {
+	s := newSimulation(c.limit())
+	from, to := c.warm(), c.warm()+c.measured()
+	fs := s.open(c.n, c.rtt, 0)
+	s.run(from)
+	before := totals(fs)
+	s.run(to)
+	mean, fairness, high := s.rate(from, to), jain(fs, before), s.highest(from, to)
+	started := s.settled(spread(c.n), to, c.grain())
+	s.stop(fs[c.rest().n:])
+	s.run(to + time.Second)
+	stopped := s.settled(to, to+time.Second, c.grain())
+	t.Logf("a packet of each every %v: first 100 ms %.2f, settled %v after the start, %v after the stop",
+		c.interval().Round(10*time.Microsecond), s.rate(0, window), started, stopped)
+	t.Logf("mean %.4f, highest 100 ms %.3f, jain %.4f", mean, high, fairness)
+
+	round := c.packet() * float64(c.n) / (float64(c.limit()) * c.measured().Seconds())
+	if math.Abs(mean-1) > 0.01+round {
+		t.Errorf("mean %.4f", mean)
+	}
+	if fairness < 0.99 {
+		t.Errorf("jain %.4f", fairness)
+	}
+	if c.interval() > 10*time.Millisecond {
+		return // windows of 100 ms hold too few of its packets
+	}
+	if high > 1.02+c.grain() {
+		t.Errorf("100 ms at %.3f", high)
+	}
+	if started > settling+c.slowStart() {
+		t.Errorf("settled %v after the start", started)
+	}
+	if stopped > settling+c.rest().slowStart() {
+		t.Errorf("settled %v after the stop", stopped)
+	}
+}
+
+// TestWhatIsNotWantedIsShared has eight flows with little to send beside two greedy
+// ones.
+func TestWhatIsNotWantedIsShared(t *testing.T) {
+	for _, c := range []struct{ demand, want float64 }{
+		{0.1, 0.1},
+		{0.5, 0.5},
+		{0.9, 0.8}, // more than the tenth that is the share of each
+	} {
+		s := newSimulation(hundredMbit)
+		modest := s.open(8, time.Millisecond, c.demand*hundredMbit/8*mss/segment)
+		greedy := s.open(2, time.Millisecond, 0)
+		s.run(time.Second)
+		modestBefore, greedyBefore := totals(modest), totals(greedy)
+		s.run(6 * time.Second)
+		got := since(modest, modestBefore) / 5 / hundredMbit
+		mean, high, fairness := s.rate(time.Second, 6*time.Second), s.highest(time.Second, 6*time.Second), jain(greedy, greedyBefore)
+		t.Logf("modest flows want %.1f and get %.4f; mean %.4f, highest 100 ms %.3f, jain of the greedy %.4f",
+			c.demand, got, mean, high, fairness)
+		if math.Abs(got-c.want) > 0.02 || math.Abs(mean-1) > 0.01 || high > 1.04 || fairness < 0.99 {
+			t.Errorf("modest flows want %.1f", c.demand)
+		}
+	}
+}
+
+// TestPause lets all flows be silent and start again.
+func TestPause(t *testing.T) {
+	for _, pause := range []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, 10 * time.Second} {
+		s := newSimulation(hundredMbit)
+		fs := s.open(32, time.Millisecond, 0)
+		s.run(2 * time.Second)
+		s.stop(fs)
+		again := 2*time.Second + pause
+		s.run(again)
+		s.resume(fs)
+		s.run(again + 2*time.Second)
+		first, high := s.rate(again, again+window), s.highest(again+2*window, again+2*time.Second)
+		t.Logf("pause %v: first 100 ms %.3f, highest 100 ms from 200 ms on %.3f", pause, first, high)
+		if first > 1.1 || high > 1.035 {
+			t.Errorf("pause %v", pause)
+		}
+	}
+}
+
+// TestLateTimers stalls the sender's CPU for 30 ms ten times a second: the limit is
+// kept, and what is delivered is at least what the CPU was there for.
+func TestLateTimers(t *testing.T) {
+	s := newSimulation(10 * hundredMbit)
+	s.stalled = func(now uint64) uint64 {
+		return 30_000_000 - min(now%100_000_000, 30_000_000)
+	}
+	s.open(32, time.Millisecond, 0)
+	s.run(4 * time.Second)
+	mean, high := s.rate(time.Second, 4*time.Second), s.highest(time.Second, 4*time.Second)
+	t.Logf("mean %.3f, highest 100 ms %.3f", mean, high)
+	if high > 1 || mean < 0.7 {
+		t.Error("stalls are answered by bursts, or by giving up")
+	}
+}
+
+// TestHugePackets has packets of 64 KiB where a flow's share is one in 168 ms.
+func TestHugePackets(t *testing.T) {
+	s := newSimulation(hundredMbit)
+	s.huge = true
+	fs := s.open(32, 10*time.Microsecond, 0)
+	s.run(3 * time.Second)
+	before := totals(fs)
+	s.run(23 * time.Second)
+	round := 32 * maxGSO * segment / (20. * hundredMbit)
+	mean, fairness := s.rate(3*time.Second, 23*time.Second), jain(fs, before)
+	t.Logf("mean %.4f, jain %.4f", mean, fairness)
+	if math.Abs(mean-1) > 0.01+round || fairness < 0.99 {
+		t.Error("huge packets change the mean")
+	}
+}
+
+// TestWeights gives one flow of eight three shares.
+func TestWeights(t *testing.T) {
+	s := newSimulation(hundredMbit)
+	fs := s.open(8, time.Millisecond, 0)
+	fs[0].Weight = 3
+	s.run(time.Second)
+	before := totals(fs)
+	s.run(6 * time.Second)
+	ratio := since(fs[:1], before[:1]) / since(fs[1:2], before[1:2])
+	mean := s.rate(time.Second, 6*time.Second)
+	t.Logf("weight 3 gets %.3f, mean %.4f", ratio, mean)
+	if math.Abs(ratio-3) > 0.05 || math.Abs(mean-1) > 0.01 {
+		t.Error("weights are not kept")
+	}
+}
+
+// TestHierarchy has 4 flows below 10 Mbit/s of their own and 4 that have only the
+// 100 Mbit/s of all.
+func TestHierarchy(t *testing.T) {
+	s := newSimulation(hundredMbit)
+	s.inner = NewBudget(hundredMbit/10, 0)
+	s.below = map[*sender]*Flow{}
+	inner := s.open(4, time.Millisecond, 0)
+	for _, f := range inner {
+		s.below[f] = &Flow{Weight: 1}
+	}
+	outer := s.open(4, time.Millisecond, 0)
+	s.run(time.Second)
+	innerBefore, outerBefore := totals(inner), totals(outer)
+	s.run(6 * time.Second)
+	below := since(inner, innerBefore) / 5 / (hundredMbit * 0.1)
+	above := since(outer, outerBefore) / 5 / (hundredMbit * 0.9)
+	t.Logf("the inner limit is used to %.4f, the rest of the outer one to %.4f", below, above)
+	if math.Abs(below-1) > 0.015 || math.Abs(above-1) > 0.015 {
+		t.Error("a level does not hold")
+	}
+}
+
+// TestDatagrams offers datagrams at almost twice the limit, 16 each ms, alone and
+// beside four TCP flows.
+func TestDatagrams(t *testing.T) {
+	for _, n := range []int{0, 4} {
+		s := newSimulation(hundredMbit)
+		s.open(n, time.Millisecond, 0)
+		passed := s.sendDatagrams()
+		s.run(time.Second)
+		before := *passed
+		s.run(6 * time.Second)
+		share := float64(*passed-before) / 5 / hundredMbit * float64(n+1)
+		mean, high := s.rate(time.Second, 6*time.Second), s.highest(time.Second, 6*time.Second)
+		t.Logf("beside %d TCP flows: mean %.4f, highest 100 ms %.3f, datagrams have %.4f of their share", n, mean, high, share)
+		if math.Abs(mean-1) > 0.01 || high > 1.02 || math.Abs(share-1) > 0.02 {
+			t.Errorf("beside %d TCP flows", n)
+		}
+	}
+}
+
+// sendDatagrams starts the bursts and returns where the bytes that pass are counted.
+func (s *simulation) sendDatagrams() *uint64 {
+	flow := Flow{Weight: 1, Exact: true}
+	var bucket Bucket
+	var passed uint64
+	var burst func()
+	burst = func() {
+		for range 16 {
+			if !bucket.Conforms(s.now, segment, s.budget.Share()) {
+				continue
+			}
+			passed += segment
+			s.budget.Pace(&flow)
+			s.charge(&flow, s.now, segment)
+		}
+		s.at(s.now+1_000_000, event{do: burst})
+	}
+	s.at(0, event{do: burst})
+	return &passed
+}
