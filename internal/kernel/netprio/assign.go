@@ -18,11 +18,13 @@ func (t Tree) Assign(pid uint32, group string) error {
 	if _, ok := m.Want[group]; !ok {
 		return fmt.Errorf("assign process %d to %q: %w", pid, group, ErrNoGroup)
 	}
-	if m.Mount, err = FindMount(); err != nil {
+	mount, err := findMount(m.Mount)
+	if err != nil {
 		return err
-	} else if m.Mount == "" {
+	} else if mount == "" {
 		return fmt.Errorf("assign process %d to %q: hierarchy is not mounted: %w", pid, group, ErrNoGroup)
 	}
+	m.mountedAt(mount)
 	p, err := readProcess(pid)
 	if err != nil {
 		return fmt.Errorf("assign to %q: %w", group, err)
@@ -48,12 +50,12 @@ func (t Tree) Clear(pid uint32) error {
 	if err != nil || !known {
 		return err
 	}
-	if m.Mount, err = FindMount(); err != nil {
-		return err
-	}
+	m.forgetExited()
 	p, err := readProcess(pid)
-	if err == nil && m.Mount != "" && t.ours(p.group) {
-		err = t.putBack(m, pid, p)
+	if err == nil && t.ours(p.group) {
+		if err = t.ensureMount(m, known); err == nil {
+			err = t.putBack(m, pid, p)
+		}
 	}
 	if err != nil && !errors.Is(err, ErrGone) {
 		return err
@@ -68,10 +70,15 @@ func (t Tree) ours(group string) bool {
 }
 
 // origin is where a process was, or is if it is in none of our groups: its own
-// memory, else that of the nearest ancestor, else the root.
+// memory, else that of the nearest ancestor. Without any it is in a group that
+// others had made, where they put it, or it goes to the root.
 func (t Tree) origin(m *memory, pid uint32, p process) string {
 	if !t.ours(p.group) {
 		return p.group
+	}
+	unknown := "/"
+	if !m.made(p.group) {
+		unknown = p.group
 	}
 	for range 1000 { // a chain that changes while it is read might be endless
 		if was, ok := m.Moved[pid]; ok && was.Start == p.start {
@@ -83,7 +90,7 @@ func (t Tree) origin(m *memory, pid uint32, p process) string {
 		}
 		pid, p = p.parent, parent
 	}
-	return "/"
+	return unknown
 }
 
 // putBack moves a process to its origin, or to the nearest directory above it

@@ -9,10 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
 )
 
 // The whole effect, on real packets of real processes.
 func TestPrioritiesOfPackets(t *testing.T) {
+	testutil.Proves(t, testutil.NetPrio)
 	tree := newTree(t)
 	w, other := newWitness(t), newWitness(t)
 	backup := NamedGroup("backup")
@@ -52,6 +54,7 @@ func TestPrioritiesOfPackets(t *testing.T) {
 }
 
 func TestAssignAndClear(t *testing.T) {
+	testutil.Proves(t, testutil.NetPrio)
 	tree := newTree(t)
 	apply(t, tree)
 	s := read(t, tree)
@@ -128,7 +131,7 @@ func TestAssignAndClear(t *testing.T) {
 		t.Errorf("still remembered: %v", s.Moved)
 	}
 	_ = unix.Kill(int(child), unix.SIGKILL)
-	_ = unix.Kill(int(a.pid()), unix.SIGKILL)
+	a.end()
 }
 
 func TestAssignRefuses(t *testing.T) {
@@ -147,5 +150,54 @@ func TestAssignRefuses(t *testing.T) {
 	}
 	if err := tree.Clear(nobody); err != nil {
 		t.Errorf("clear of a process that is gone: %v", err)
+	}
+}
+
+// TestForeignProcesses: who was in a group that others had made, as by the
+// published recipe, goes back to it, and stays there if nobody moved it.
+func TestForeignProcesses(t *testing.T) {
+	tree := newTree(t)
+	apply(t, tree) // for the mount
+	mount := read(t, tree).Mount
+	second := Tree{Base: tree.Base + "/foreign", RunDir: t.TempDir()}
+	home := second.group("prio-6")
+	if err := os.MkdirAll(mount+home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(removeDir(mount+home), removeDir(mount+second.Base)) }()
+	a := startSender(t, "127.0.0.1:9")
+	defer a.end()
+	if err := movePID(mount+home, a.pid()); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, second)
+	isHome := func(after string) {
+		t.Helper()
+		if got := groupOf(t, a.pid()); got != home {
+			t.Errorf("after %s the process is in %s, want %s", after, got, home)
+		}
+	}
+	if err := second.Clear(a.pid()); err != nil {
+		t.Fatal(err)
+	}
+	isHome("clear of what was never assigned")
+	for _, group := range []string{"prio-9", "prio-6"} {
+		if err := second.Assign(a.pid(), group); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.Clear(a.pid()); err != nil {
+			t.Fatal(err)
+		}
+		isHome("assign to " + group + " and clear")
+	}
+	for _, group := range []string{"prio-9", "prio-6"} {
+		apply(t, second)
+		if err := second.Assign(a.pid(), group); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.Remove(); err != nil {
+			t.Fatal(err)
+		}
+		isHome("assign to " + group + " and remove")
 	}
 }

@@ -16,18 +16,18 @@ import (
 
 const senderVariable = "WEIR_NETPRIO_SENDER"
 
+// Tests leave their threads in mount namespaces of their own. The first thread of
+// the process, which the runtime can not end, must not be among them: the main
+// goroutine, which only waits for the tests, keeps it. After init it may be on
+// another.
+func init() { runtime.LockOSThread() }
+
 func TestMain(m *testing.M) {
 	if target := os.Getenv(senderVariable); target != "" {
 		if err := sendOnCommand(target); err != nil {
 			fmt.Println(err)
 		}
 		return
-	}
-	// Tests leave their threads in mount namespaces of their own. The first
-	// thread of the process, which the runtime can not end, must not be among
-	// them: the main goroutine, which only waits for the tests, keeps it.
-	if runtime.LockOSThread(); unix.Gettid() != unix.Getpid() {
-		runtime.UnlockOSThread()
 	}
 	testutil.Leaks(m)
 }
@@ -51,7 +51,7 @@ func ownMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for {
-		mount, err := FindMount()
+		mount, err := findMount("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,6 +137,12 @@ func startSender(t *testing.T, target string) *sender {
 }
 
 func (s *sender) pid() uint32 { return uint32(s.cmd.Process.Pid) }
+
+// end kills the sender and waits for it, so that its group can be removed.
+func (s *sender) end() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
 
 func (s *sender) await() string {
 	s.t.Helper()

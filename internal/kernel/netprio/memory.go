@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weir-net/weir/internal/policy"
 )
 
@@ -55,19 +57,10 @@ func (t Tree) load() (m *memory, known bool, err error) {
 	return m, known, nil
 }
 
-// save replaces the memory by one rename. Processes that have exited are
-// forgotten on the way.
+// save replaces the memory by one rename.
 func (t Tree) save(m *memory) error {
-	for pid, moved := range m.Moved {
-		if p, err := readProcess(pid); errors.Is(err, ErrGone) || err == nil && p.start != moved.Start {
-			delete(m.Moved, pid)
-		}
-	}
 	content, err := json.MarshalIndent(m, "", "\t")
 	if err != nil {
-		return fmt.Errorf("write net_prio state: %w", err)
-	}
-	if err := os.MkdirAll(t.RunDir, 0o755); err != nil {
 		return fmt.Errorf("write net_prio state: %w", err)
 	}
 	next := t.memoryPath() + ".new"
@@ -81,3 +74,47 @@ func (t Tree) save(m *memory) error {
 }
 
 func (m *memory) made(path string) bool { return slices.Contains(m.Made, path) }
+
+// mountedAt notes where the hierarchy is mounted. A place that is not the
+// remembered one is not our mount, and ours is gone: its point goes too.
+func (m *memory) mountedAt(mount string) {
+	if m.Mount == mount {
+		return
+	}
+	if m.MadePoint {
+		_ = os.Remove(m.Mount)
+	}
+	m.Mount, m.Mounted, m.MadePoint = mount, false, false
+}
+
+// forgetExited forgets the processes that have exited since Assign moved them.
+func (m *memory) forgetExited() {
+	for pid, moved := range m.Moved {
+		if p, err := readProcess(pid); errors.Is(err, ErrGone) || err == nil && p.start != moved.Start {
+			delete(m.Moved, pid)
+		}
+	}
+}
+
+// exclusively runs fn while nobody else writes maps of these groups: Watch runs
+// beside the verbs, and would write back what one of them has just taken away. It
+// makes the run directory and locks it.
+func (t Tree) exclusively(fn func() error) error {
+	if err := os.MkdirAll(t.RunDir, 0o755); err != nil {
+		return fmt.Errorf("lock net_prio groups: %w", err)
+	}
+	dir, err := os.Open(t.RunDir)
+	if err != nil {
+		return fmt.Errorf("lock net_prio groups: %w", err)
+	}
+	defer dir.Close() // which unlocks
+	for {
+		if err = unix.Flock(int(dir.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lock net_prio groups: %w", err)
+	}
+	return fn()
+}

@@ -17,18 +17,20 @@ const (
 	cgroupRoot = "/sys/fs/cgroup"
 )
 
-// FindMount returns where the hierarchy of net_prio is mounted in the mount
-// namespace of the calling thread, or "".
-func FindMount() (string, error) {
+// findMount returns where the hierarchy of net_prio is mounted in the mount
+// namespace of the calling thread, or "": where it was known to be if that is one
+// of several places.
+func findMount(known string) (string, error) {
 	content, err := os.ReadFile("/proc/thread-self/mountinfo")
 	if err != nil {
 		return "", fmt.Errorf("find net_prio mount: %w", err)
 	}
-	return parseMount(string(content)), nil
+	return parseMount(string(content), known), nil
 }
 
-// parseMount finds the first mount of the whole hierarchy in a mountinfo.
-func parseMount(mountinfo string) string {
+// parseMount finds the mount of the whole hierarchy in a mountinfo: the known one
+// or the first.
+func parseMount(mountinfo, known string) (first string) {
 	for line := range strings.Lines(mountinfo) {
 		head, tail, _ := strings.Cut(line, " - ")
 		front, back := strings.Fields(head), strings.Fields(tail)
@@ -36,10 +38,15 @@ func parseMount(mountinfo string) string {
 			continue
 		}
 		if slices.Contains(strings.Split(back[2], ","), controller) {
-			return mountEscapes.Replace(front[4])
+			switch mount := mountEscapes.Replace(front[4]); {
+			case mount == known:
+				return known
+			case first == "":
+				first = mount
+			}
 		}
 	}
-	return ""
+	return first
 }
 
 // mountEscapes undoes what the kernel escapes in mountinfo.
@@ -52,23 +59,35 @@ func mountHierarchy(at string) error {
 		return fmt.Errorf("mount net_prio: %w", err)
 	}
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	if err := unix.Mount("weir", at, "cgroup", flags, hierarchyOptions(string(cgroups))); err != nil {
+	options, _ := hierarchy(string(cgroups))
+	if err := unix.Mount("weir", at, "cgroup", flags, options); err != nil {
 		known, readErr := os.ReadFile("/proc/cgroups")
 		return fmt.Errorf("mount net_prio at %s: %w", at, errors.Join(refusal(err, string(known)), readErr))
 	}
 	return nil
 }
 
-// hierarchyOptions returns the options that name the hierarchy of net_prio. It
-// may exist without being mounted, and then with other controllers, such as
-// net_cls: it can be mounted again with exactly the same ones only.
-func hierarchyOptions(procCgroup string) string {
+// hierarchyLives reports whether there is a hierarchy of net_prio, mounted or not.
+func hierarchyLives() (bool, error) {
+	cgroups, err := os.ReadFile("/proc/thread-self/cgroup")
+	if err != nil {
+		return false, fmt.Errorf("find net_prio hierarchy: %w", err)
+	}
+	_, exists := hierarchy(string(cgroups))
+	return exists, nil
+}
+
+// hierarchy returns the mount options that name the hierarchy of net_prio, and
+// whether it exists. It may do so without being mounted, and then with other
+// controllers, such as net_cls: it can be mounted again with exactly the same ones
+// only.
+func hierarchy(procCgroup string) (options string, exists bool) {
 	for line := range strings.Lines(procCgroup) {
 		if fields := strings.SplitN(line, ":", 3); len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), controller) {
-			return fields[1]
+			return fields[1], true
 		}
 	}
-	return controller
+	return controller, false
 }
 
 // refusal turns the errno of a mount into one of our errors, by what

@@ -68,7 +68,7 @@ func TestForeignMount(t *testing.T) {
 	if err := tree.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := FindMount(); err != nil || found != dir {
+	if found, err := findMount(""); err != nil || found != dir {
 		t.Errorf("mounted at %q, %v after remove; want %q left alone", found, err, dir)
 	}
 	if _, err := os.Stat(dir + "/prio-13"); !errors.Is(err, fs.ErrNotExist) {
@@ -77,6 +77,10 @@ func TestForeignMount(t *testing.T) {
 }
 
 func TestParseMount(t *testing.T) {
+	const twice = "35 31 0:32 / /a rw - cgroup cgroup rw,net_prio\n36 31 0:32 / /b rw - cgroup cgroup rw,net_prio\n"
+	if first, known := parseMount(twice, "/x"), parseMount(twice, "/b"); first != "/a" || known != "/b" {
+		t.Errorf("of two mounts %q is taken, and %q where /b was known", first, known)
+	}
 	for mountinfo, want := range map[string]string{
 		"": "",
 		"35 31 0:32 / /sys/fs/cgroup/net_cls,net_prio rw shared:9 - cgroup cgroup rw,net_cls,net_prio\n": "/sys/fs/cgroup/net_cls,net_prio",
@@ -84,20 +88,24 @@ func TestParseMount(t *testing.T) {
 		"35 31 0:32 / /a\\040b rw - cgroup cgroup rw,net_prio\n":                                         "/a b",
 		"35 31 0:32 / /net_prio rw - tmpfs net_prio rw,net_prio\n":                                       "",
 	} {
-		if got := parseMount(mountinfo); got != want {
+		if got := parseMount(mountinfo, ""); got != want {
 			t.Errorf("parseMount(%q) = %q, want %q", mountinfo, got, want)
 		}
 	}
 }
 
-func TestHierarchyOptions(t *testing.T) {
-	for cgroups, want := range map[string]string{
-		"":                                  "net_prio",
-		"4:memory:/\n0::/\n":                "net_prio",
-		"4:memory:/\n9:net_cls,net_prio:/x": "net_cls,net_prio",
+func TestHierarchy(t *testing.T) {
+	for _, test := range []struct {
+		cgroups, options string
+		exists           bool
+	}{
+		{"", "net_prio", false},
+		{"4:memory:/\n0::/\n", "net_prio", false},
+		{"4:memory:/\n9:net_prio:/\n0::/\n", "net_prio", true},
+		{"4:memory:/\n9:net_cls,net_prio:/x", "net_cls,net_prio", true},
 	} {
-		if got := hierarchyOptions(cgroups); got != want {
-			t.Errorf("hierarchyOptions(%q) = %q, want %q", cgroups, got, want)
+		if options, exists := hierarchy(test.cgroups); options != test.options || exists != test.exists {
+			t.Errorf("hierarchy(%q) = %q, %t, want %q, %t", test.cgroups, options, exists, test.options, test.exists)
 		}
 	}
 }

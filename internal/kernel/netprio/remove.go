@@ -22,13 +22,10 @@ func (t Tree) Remove() error {
 	if err != nil || !known {
 		return err
 	}
-	// Nothing is left to undo in a hierarchy that is gone: a reboot, or an
-	// unmount by others that was not the last one.
-	if found, err := FindMount(); err != nil {
+	if lives, err := hierarchyLives(); err != nil {
 		return err
-	} else if found != "" {
-		m.Mount, m.Mounted = found, m.Mounted && m.Mount == found
-		if err := t.removeAll(m); err != nil {
+	} else if lives { // else nothing is left to undo, as after a reboot
+		if err := t.exclusively(func() error { return t.removeAll(m) }); err != nil {
 			return err
 		}
 		if m.Mounted {
@@ -48,7 +45,12 @@ func (t Tree) Remove() error {
 	return nil
 }
 
+// removeAll mounts the hierarchy again where others have unmounted it: as long as
+// it has groups it lives, and our processes keep their priorities.
 func (t Tree) removeAll(m *memory) error {
+	if err := t.ensureMount(m, true); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.Want)) {
 		if err := t.removeGroup(m, name); err != nil {
 			return err
@@ -112,6 +114,9 @@ func (t Tree) empty(m *memory, dir string, all bool) error {
 				return err
 			}
 			if was, ok := m.Moved[pid]; !all && (!ok || was.Start != p.start) {
+				continue
+			}
+			if t.origin(m, pid, p) == dir { // where others had put it
 				continue
 			}
 			if err := t.putBack(m, pid, p); err != nil {

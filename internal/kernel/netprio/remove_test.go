@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestRemove(t *testing.T) {
@@ -35,7 +36,7 @@ func TestRemove(t *testing.T) {
 		if err := tree.Remove(); err != nil {
 			t.Fatal(err)
 		}
-		if found, err := FindMount(); err != nil || found != "" {
+		if found, err := findMount(""); err != nil || found != "" {
 			t.Errorf("net_prio is still mounted at %s, %v", found, err)
 		}
 		for _, path := range []string{mount, tree.memoryPath()} {
@@ -102,8 +103,7 @@ func TestRemoveLeavesForeignGroups(t *testing.T) {
 	if entries, err := os.ReadDir(mount + second.Base); err != nil || countDirs(entries) != 1 {
 		t.Errorf("groups left: %v, %v; want prio-6 alone", entries, err)
 	}
-	_ = theirs.cmd.Process.Kill()
-	_ = theirs.cmd.Wait()
+	theirs.end()
 }
 
 func countDirs(entries []fs.DirEntry) (n int) {
@@ -137,5 +137,112 @@ func TestRemoveAfterCutOffApply(t *testing.T) {
 	apply(t, tree)
 	if drift := read(t, tree).Drift(); drift != nil {
 		t.Errorf("drift %v", drift)
+	}
+}
+
+// TestUnmountedByOthers: the hierarchy lives on with its groups, so Remove and
+// Clear mount it again to put the processes back.
+func TestUnmountedByOthers(t *testing.T) {
+	tree := newTree(t)
+	apply(t, tree)
+	a, b := startSender(t, "127.0.0.1:9"), startSender(t, "127.0.0.1:9")
+	for _, s := range []*sender{a, b} {
+		if err := tree.Assign(s.pid(), "prio-8"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	undo := map[*sender]func() error{
+		a: func() error { return tree.Clear(a.pid()) },
+		b: tree.Remove,
+	}
+	for _, s := range []*sender{a, b} {
+		if err := unix.Unmount(read(t, tree).Mount, unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+		if got := groupOf(t, s.pid()); got != tree.group("prio-8") {
+			t.Fatalf("process is in %q without the mount", got)
+		}
+		if err := undo[s](); err != nil {
+			t.Fatal(err)
+		}
+		if got := groupOf(t, s.pid()); got != "/" && got != "" {
+			t.Errorf("process is in %s, want the root", got)
+		}
+	}
+	again := t.TempDir()
+	if err := mountHierarchy(again); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(again + tree.Base); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the groups are still there: %v", err)
+	}
+	if err := unmount(again); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMountFails: what is remembered of an earlier Apply outlives a later one that
+// can not mount the hierarchy.
+func TestMountFails(t *testing.T) {
+	tree := newTree(t)
+	apply(t, tree)
+	a := startSender(t, "127.0.0.1:9")
+	if err := tree.Assign(a.pid(), "prio-8"); err != nil {
+		t.Fatal(err)
+	}
+	mount := read(t, tree).Mount
+	if err := errors.Join(unix.Unmount(mount, unix.MNT_DETACH), os.Remove(mount), os.WriteFile(mount, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.Apply(nil); !errors.Is(err, unix.ENOTDIR) {
+		t.Fatalf("apply where a file is in the way: %v", err)
+	}
+	if s := read(t, tree); s.Moved[a.pid()] != "prio-8" {
+		t.Errorf("forgot what was moved: %v", s.Moved)
+	}
+	if err := os.Remove(mount); err != nil {
+		t.Fatal(err)
+	}
+	if err := tree.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if got := groupOf(t, a.pid()); got != "/" && got != "" {
+		t.Errorf("process is in %s, want the root", got)
+	}
+}
+
+// TestMountedElsewhere: a mount that others made in the place of ours is theirs,
+// and where ours is one of two it is still ours.
+func TestMountedElsewhere(t *testing.T) {
+	for name, beside := range map[string]bool{"instead": false, "beside": true} {
+		t.Run(name, func(t *testing.T) {
+			tree := newTree(t)
+			apply(t, tree)
+			ours, theirs := read(t, tree).Mount, t.TempDir()
+			if err := mountHierarchy(theirs); err != nil {
+				t.Fatal(err)
+			}
+			if !beside {
+				if err := unix.Unmount(ours, unix.MNT_DETACH); err != nil {
+					t.Fatal(err)
+				}
+			}
+			apply(t, tree)
+			if s := read(t, tree); s.Mounted != beside || s.Drift() != nil {
+				t.Errorf("mounted at %s by us: %t, drift %v", s.Mount, s.Mounted, s.Drift())
+			}
+			if err := tree.Remove(); err != nil {
+				t.Fatal(err)
+			}
+			if found, err := findMount(""); err != nil || found != theirs {
+				t.Errorf("mounted at %q, %v, want %s", found, err, theirs)
+			}
+			if _, err := os.Stat(ours); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("our mount point is still there: %v", err)
+			}
+			if err := unmount(theirs); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

@@ -62,7 +62,7 @@ func (t Tree) Read() (State, error) {
 		return State{}, err
 	}
 	s := State{Want: m.Want, Groups: make(map[string]Group), Moved: make(map[uint32]string), Strays: make(map[uint32]string)}
-	if s.Mount, err = FindMount(); err != nil {
+	if s.Mount, err = findMount(m.Mount); err != nil {
 		return State{}, err
 	}
 	s.Mounted = m.Mounted && m.Mount == s.Mount && s.Mount != ""

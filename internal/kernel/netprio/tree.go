@@ -17,7 +17,8 @@ import (
 
 // A Tree is the net_prio groups of one scope. Its methods act in the mount and
 // network namespaces of the calling thread; those that change something are for
-// one caller at a time, who holds the scope's lock.
+// one caller at a time, who holds the scope's lock, but for Watch, which runs
+// beside them.
 type Tree struct {
 	// Base is the directory below the root of the hierarchy that holds the
 	// groups, absolute as in /proc/PID/cgroup; "/" or "" for the root itself, as
@@ -50,13 +51,19 @@ func (t Tree) Apply(extra map[string]policy.Priority) error {
 	if err := checkNetns(); err != nil {
 		return fmt.Errorf("apply net_prio: %w", err)
 	}
-	m, _, err := t.load()
+	return t.exclusively(func() error { return t.apply(want) })
+}
+
+// apply is Apply where nobody else writes maps.
+func (t Tree) apply(want map[string]policy.Priority) error {
+	m, known, err := t.load()
 	if err != nil {
 		return err
 	}
-	if err := t.ensureMount(m); err != nil {
+	if err := t.ensureMount(m, known); err != nil {
 		return err
 	}
+	m.forgetExited()
 	for _, name := range slices.Sorted(maps.Keys(m.Want)) {
 		if _, ok := want[name]; !ok {
 			if err := t.removeGroup(m, name); err != nil {
@@ -79,22 +86,22 @@ func (t Tree) Apply(extra map[string]policy.Priority) error {
 	return nil
 }
 
-// ensureMount finds or mounts the hierarchy.
-func (t Tree) ensureMount(m *memory) error {
-	found, err := FindMount()
+// ensureMount finds or mounts the hierarchy. Where it can not be mounted, all is
+// as before: known says whether there was a memory.
+func (t Tree) ensureMount(m *memory, known bool) error {
+	found, err := findMount(m.Mount)
 	if err != nil {
 		return err
 	}
 	if found != "" {
-		if m.Mount != found {
-			m.Mount, m.Mounted, m.MadePoint = found, false, false
-		}
+		m.mountedAt(found)
 		return nil
 	}
 	dir, made, err := t.mountPoint()
 	if err != nil {
 		return err
 	}
+	before := *m
 	// A point that was made before and is still there was made by us.
 	m.MadePoint = made || m.MadePoint && m.Mount == dir
 	m.Mount, m.Mounted = dir, true
@@ -102,8 +109,11 @@ func (t Tree) ensureMount(m *memory) error {
 		return err
 	}
 	if err := mountHierarchy(dir); err != nil {
-		if m.MadePoint {
+		if made {
 			_ = os.Remove(dir)
+		}
+		if known {
+			return errors.Join(err, t.save(&before))
 		}
 		return errors.Join(err, os.Remove(t.memoryPath()))
 	}

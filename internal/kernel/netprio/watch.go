@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -86,20 +87,27 @@ func await(ctx context.Context, conn *netlink.Conn) error {
 
 // refresh writes the entries that are missing. It reports false if there is
 // nothing to keep any more.
-func (t Tree) refresh() (bool, error) {
-	m, known, err := t.load()
-	if err != nil || !known {
-		return false, err
+func (t Tree) refresh() (watching bool, err error) {
+	if _, err := os.Stat(t.memoryPath()); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	mount, err := FindMount()
-	if err != nil || mount == "" {
-		return false, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.Want)) {
-		err := writeMap(mount+t.group(name), func(link string) uint32 { return entry(m.Want[name], link) })
-		if err != nil && !absent(err) {
-			return false, err
+	err = t.exclusively(func() error {
+		m, known, err := t.load()
+		if err != nil || !known {
+			return err
 		}
-	}
-	return true, nil
+		mount, err := findMount(m.Mount)
+		if err != nil || mount == "" {
+			return err
+		}
+		watching = true
+		for _, name := range slices.Sorted(maps.Keys(m.Want)) {
+			err := writeMap(mount+t.group(name), func(link string) uint32 { return entry(m.Want[name], link) })
+			if err != nil && !absent(err) {
+				return err
+			}
+		}
+		return nil
+	})
+	return watching, err
 }

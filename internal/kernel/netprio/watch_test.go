@@ -15,23 +15,30 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// watch runs Watch in the mount namespace of the test, until its end.
-func watch(t *testing.T, tree Tree) (stop func() error) {
+// inMounts runs fn on a thread of its own in the mount namespace of the test.
+func inMounts(t *testing.T, fn func()) {
 	t.Helper()
 	mounts, err := os.Open("/proc/thread-self/ns/mnt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, result := make(chan struct{}), make(chan error, 1)
+	entered := make(chan error)
 	go func() {
 		runtime.LockOSThread() // for good
-		err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(mounts.Fd()), unix.CLONE_NEWNS), mounts.Close())
-		if err == nil {
-			err = tree.Watch(ctx, func() { close(ready) })
-		}
-		result <- err
+		entered <- errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(mounts.Fd()), unix.CLONE_NEWNS), mounts.Close())
+		fn()
 	}()
+	if err := <-entered; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watch runs Watch in the mount namespace of the test, until its end.
+func watch(t *testing.T, tree Tree) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, result := make(chan struct{}), make(chan error, 1)
+	inMounts(t, func() { result <- tree.Watch(ctx, func() { close(ready) }) })
 	select {
 	case <-ready:
 	case err := <-result:
@@ -65,6 +72,7 @@ func TestWatch(t *testing.T) {
 	if err := tree.Apply(map[string]policy.Priority{backup: {Default: 4, PerLink: map[string]policy.Level{renamed: 11}}}); err != nil {
 		t.Fatal(err)
 	}
+	testutil.Output(t, "ip", "link", "set", w.name+"p", "down") // before 6.2 a link that is up keeps its name
 	testutil.Output(t, "ip", "link", "set", w.name+"p", "name", renamed)
 	waitFor(t, func() bool { return settled(renamed) })
 	if got := read(t, tree).Groups[backup].Map[renamed]; got != 11 {
@@ -86,6 +94,50 @@ func TestWatchEndsWithTheTree(t *testing.T) {
 	time.Sleep(10 * watchPause)
 	if err := stop(); err != nil {
 		t.Errorf("watch ended with %v, want nothing", err)
+	}
+}
+
+// TestRefreshBesideApply: entries that Watch writes are never those of an Apply
+// that is over.
+func TestRefreshBesideApply(t *testing.T) {
+	tree := newTree(t)
+	backup := NamedGroup("backup")
+	wants := []map[string]policy.Priority{{backup: {Default: 4}}, {backup: {Default: 11}}}
+	apply := func(i int) {
+		t.Helper()
+		if err := tree.Apply(wants[i%2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(0)
+	stop, result := make(chan struct{}), make(chan error, 1)
+	inMounts(t, func() {
+		for {
+			select {
+			case <-stop:
+				result <- nil
+				return
+			default:
+				if _, err := tree.refresh(); err != nil {
+					result <- err
+					return
+				}
+			}
+		}
+	})
+	times := 100
+	if testing.Short() {
+		times = 20
+	}
+	for i := range times {
+		apply(i)
+		if drift := read(t, tree).Drift(); drift != nil {
+			t.Errorf("apply %d: %v", i, drift)
+		}
+	}
+	close(stop)
+	if err := <-result; err != nil {
+		t.Error(err)
 	}
 }
 

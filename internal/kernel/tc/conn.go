@@ -3,8 +3,8 @@ package tc
 import (
 	"errors"
 	"fmt"
+	"slices"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -60,23 +60,48 @@ func (c *conn) request(typ, flags int, tcm nl.TcMsg) *nl.NetlinkRequest {
 	return req
 }
 
-// dump asks for all objects of a kind of message and keeps those of the link:
-// the kernel gives the qdiscs of all links, whatever was asked for. A dump that
-// a change ran through is made again.
-func (c *conn) dump(link int, get, answer uint16, parent uint32) ([]entry, error) {
+// dump asks for all objects of a kind of message and keeps those of the link.
+func (c *conn) dump(link int, get, answer uint16, parent uint32) (entries, error) {
+	raw, err := c.request(int(get), unix.NLM_F_DUMP, nl.TcMsg{Ifindex: int32(link), Parent: parent}).
+		Execute(unix.NETLINK_ROUTE, answer)
+	if err != nil {
+		return nil, err
+	}
+	return parseEntries(link, answer, raw)
+}
+
+// qdiscs dumps the qdiscs of a link.
+func (c *conn) qdiscs(link int) (entries, error) {
+	all, err := steady(func() (entries, error) { return c.dump(link, unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0) })
+	if err != nil {
+		return nil, kernelError(link, "read qdiscs", "", err)
+	}
+	return all, nil
+}
+
+// steady repeats a dump until two in a row name the same objects. The kernel
+// dumps the qdiscs of all links, whatever link was asked for, and (in 6.18 still,
+// in 7.3 no more) finds its place again by counting links: where one goes away
+// between two messages, it passes over qdiscs of those behind. It never says so:
+// no dump of traffic control carries NLM_F_DUMP_INTR.
+func steady(dump func() (entries, error)) (entries, error) {
 	const attempts = 10
-	var err error
-	for range attempts {
-		var raw [][]byte
-		raw, err = c.request(int(get), unix.NLM_F_DUMP, nl.TcMsg{Ifindex: int32(link), Parent: parent}).
-			Execute(unix.NETLINK_ROUTE, answer)
-		if errors.Is(err, netlink.ErrDumpInterrupted) {
-			continue
-		}
+	var last entries
+	for attempt := range attempts {
+		next, err := dump()
 		if err != nil {
 			return nil, err
 		}
-		return parseEntries(link, answer, raw)
+		if attempt > 0 && sameObjects(last, next) {
+			return next, nil
+		}
+		last = next
 	}
-	return nil, err
+	return nil, errors.New("they change faster than they can be read")
+}
+
+func sameObjects(a, b entries) bool {
+	return slices.EqualFunc(a, b, func(a, b entry) bool {
+		return a.kind == b.kind && a.handle == b.handle && a.parent == b.parent
+	})
 }

@@ -66,6 +66,9 @@ func (all entries) counters(q plan.Queue) ([]ClassCounters, error) {
 	case policy.MQPrio:
 		return all.queueCounters()
 	}
+	if q.Classes < 0 || q.Classes > policy.Levels {
+		return nil, fmt.Errorf("%d classes are none of Weir's", q.Classes)
+	}
 	out := make([]ClassCounters, q.Classes)
 	for c := range out {
 		out[c].Class = c
@@ -101,7 +104,7 @@ func (all entries) leafStats(q plan.Queue, c, bucket int) (stats, error) {
 	return s, nil
 }
 
-// queueCounters sums the qdiscs of the TX queues of each traffic class.. (The
+// queueCounters sums the qdiscs of the TX queues of each traffic class. (The
 // class dump has sums too, under ids that only mqprio gives out.)
 func (all entries) queueCounters() ([]ClassCounters, error) {
 	o, err := decodeMQPrio(all.root().options)

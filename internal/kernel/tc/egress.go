@@ -15,8 +15,10 @@ type EgressProgram struct {
 	Priority uint16 // of the filter; below ours run first
 }
 
-// egressFilter is the handle of our filter, by which it is known.
-const egressFilter = 0x7e1f
+const (
+	clsactKind   = "clsact"
+	egressFilter = 0x7e1f // the handle of our filter, by which it is known
+)
 
 // ethPAll in network byte order, as tcm_info has it.
 var ethPAll = uint32(native.Uint16([]byte{0, unix.ETH_P_ALL}))
@@ -29,32 +31,24 @@ func HasClsact(link int) (bool, error) {
 		return false, err
 	}
 	defer c.close()
-	_, ok, err := c.clsact(link)
-	return ok, err
+	q, err := c.besideRoot(link)
+	return q.kind == clsactKind, err
 }
 
 // AttachEgress runs a BPF program (direct action) on every packet that leaves
 // the link: as the first filter, where that place is free. A filter that says
 // "ok" ends the run, so any later place could be passed by; the program
 // returns TC_ACT_UNSPEC to let the others have their turn. A program of ours
-// that is attached already is replaced in one step. clsact is made if absent.
+// that is attached already is replaced in one step. clsact is made if absent;
+// an ingress qdisc in its place is an error that wraps [ErrUnsupported].
 func AttachEgress(link int, progFD int, name string) error {
 	c, err := dial()
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	const doing = "attach egress program"
-	_, ok, err := c.clsact(link)
-	if err != nil {
+	if err := c.ensureClsact(link); err != nil {
 		return err
-	}
-	if !ok {
-		err := c.send(message{typ: unix.RTM_NEWQDISC, flags: unix.NLM_F_CREATE | unix.NLM_F_EXCL, kind: "clsact",
-			tcm: nl.TcMsg{Ifindex: int32(link), Handle: clsactHandle, Parent: clsactParent}})
-		if err != nil && !errors.Is(err, unix.EEXIST) {
-			return kernelError(link, doing, "clsact qdisc", err)
-		}
 	}
 	filters, err := c.filters(link, egressParent)
 	if err != nil {
@@ -67,9 +61,28 @@ func AttachEgress(link int, progFD int, name string) error {
 	m := message{typ: unix.RTM_NEWTFILTER, flags: unix.NLM_F_CREATE, kind: "bpf", options: o,
 		tcm: nl.TcMsg{Ifindex: int32(link), Handle: egressFilter, Parent: egressParent, Info: filters.egressPlace()}}
 	if err := c.send(m); err != nil {
-		return kernelError(link, doing, "bpf classifier", err)
+		return kernelError(link, "attach egress program", "bpf classifier", err)
 	}
 	return nil
+}
+
+// ensureClsact makes the clsact qdisc unless it is there. It has to look at
+// what is there: to an ingress qdisc the kernel would attach an egress filter
+// too, and run it on what comes in.
+func (c *conn) ensureClsact(link int) error {
+	q, err := c.besideRoot(link)
+	if err == nil && q.kind == "" {
+		err = c.send(message{typ: unix.RTM_NEWQDISC, flags: unix.NLM_F_CREATE | unix.NLM_F_EXCL, kind: clsactKind,
+			tcm: nl.TcMsg{Ifindex: int32(link), Handle: clsactHandle, Parent: clsactParent}})
+		if err != nil && !errors.Is(err, unix.EEXIST) {
+			return kernelError(link, "add clsact qdisc", "clsact qdisc", err)
+		}
+		q, err = c.besideRoot(link) // somebody else may have been faster
+	}
+	if err == nil && q.kind != clsactKind {
+		return refuse(link, ErrUnsupported, "an %s qdisc is where clsact has to be; clsact can carry its filters too", q.kind)
+	}
+	return err
 }
 
 // egressPlace is priority and protocol of our filter: those that it has, or the
@@ -107,7 +120,7 @@ func ReadEgress(link int) (EgressProgram, error) {
 	}
 	defer c.close()
 	var p EgressProgram
-	if _, ok, err := c.clsact(link); !ok || err != nil {
+	if q, err := c.besideRoot(link); err != nil || q.kind != clsactKind {
 		return p, err
 	}
 	filters, err := c.filters(link, egressParent)
@@ -138,8 +151,8 @@ func DetachEgress(link int, keepClsact bool) error {
 		return err
 	}
 	defer c.close()
-	qdisc, ok, err := c.clsact(link)
-	if !ok || err != nil {
+	qdisc, err := c.besideRoot(link)
+	if err != nil || qdisc.kind != clsactKind {
 		return err
 	}
 	filters, err := c.filters(link, egressParent)
@@ -153,7 +166,7 @@ func DetachEgress(link int, keepClsact bool) error {
 			return kernelError(link, "detach egress program", "", err)
 		}
 	}
-	if keepClsact || qdisc.kind != "clsact" || qdisc.block {
+	if keepClsact || qdisc.block {
 		return nil
 	}
 	for _, parent := range []uint32{egressParent, ingressParent} {
@@ -168,16 +181,17 @@ func DetachEgress(link int, keepClsact bool) error {
 	return nil
 }
 
-// clsact finds the clsact qdisc of the link.
-func (c *conn) clsact(link int) (entry, bool, error) {
-	all, err := c.dump(link, unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0)
+// besideRoot finds the clsact or ingress qdisc of the link; its kind is empty
+// where there is none.
+func (c *conn) besideRoot(link int) (entry, error) {
+	all, err := c.qdiscs(link)
 	if err != nil {
-		return entry{}, false, kernelError(link, "read qdiscs", "", err)
+		return entry{}, err
 	}
 	for _, e := range all {
-		if e.isClsact() {
-			return e, e.kind == "clsact", nil
+		if e.besideRoot() {
+			return e, nil
 		}
 	}
-	return entry{}, false, nil
+	return entry{}, nil
 }

@@ -1,6 +1,7 @@
 package tc
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func TestEgress(t *testing.T) {
 		}
 		attached(p.id)
 		counted := mustCount(t, link)[p.class].Packets
-		sendUDP(t, link, 0, 10, 500)
+		sendUDP(t, link, 0, 10, make([]byte, 500))
 		if n := mustCount(t, link)[p.class].Packets - counted; n < 10 {
 			t.Errorf("program %d sent %d packets to class %d", p.id, n, p.class)
 		}
@@ -120,5 +121,34 @@ func TestEgressBesideOthers(t *testing.T) {
 				t.Errorf("detached:\n%swant:\n%s", after, before)
 			}
 		})
+	}
+}
+
+// TestEgressBesideIngress: an ingress qdisc holds the place of clsact, and the
+// kernel would run there what is meant for egress.
+func TestEgressBesideIngress(t *testing.T) {
+	testutil.Needs(t, "ingress qdisc", "bpf classifier")
+	link := newLink(t, 1)
+	tc(t, "qdisc add dev "+link.Name+" ingress")
+	before := shape(t, link)
+	p, _ := program(t, 5)
+	err := AttachEgress(link.Index, p.FD(), "weir")
+	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "an ingress qdisc is where clsact has to be") {
+		t.Errorf("attach beside an ingress qdisc: %v", err)
+	}
+	if has, err := HasClsact(link.Index); has || err != nil {
+		t.Errorf("an ingress qdisc is taken for clsact (%v)", err)
+	}
+	if got, err := ReadEgress(link.Index); got != (EgressProgram{}) || err != nil {
+		t.Errorf("read %+v, %v", got, err)
+	}
+	if err := DetachEgress(link.Index, false); err != nil {
+		t.Error(err)
+	}
+	if after := shape(t, link); after != before {
+		t.Errorf("changed to:\n%swant:\n%s", after, before)
+	}
+	if filters := tc(t, "filter show dev "+link.Name+" ingress"); strings.TrimSpace(filters) != "" {
+		t.Errorf("attached at ingress:\n%s", filters)
 	}
 }

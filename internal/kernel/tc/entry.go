@@ -20,13 +20,17 @@ type entry struct {
 	options        []byte // payload of TCA_OPTIONS
 	offloaded      bool
 	sizeTable      bool
+	estimator      bool // measures its rate
 	block          bool // shares its filters with other links
 	stats          stats
 }
 
-func (e entry) isQdisc() bool  { return e.what == unix.RTM_NEWQDISC }
-func (e entry) isClass() bool  { return e.what == unix.RTM_NEWTCLASS }
-func (e entry) isClsact() bool { return e.isQdisc() && e.parent == clsactParent }
+func (e entry) isQdisc() bool { return e.what == unix.RTM_NEWQDISC }
+func (e entry) isClass() bool { return e.what == unix.RTM_NEWTCLASS }
+
+// besideRoot reports that the entry is the clsact or ingress qdisc, which share
+// a place of their own and queue nothing.
+func (e entry) besideRoot() bool { return e.isQdisc() && e.parent == clsactParent }
 
 func (e entry) String() string { return objectString(e.isClass(), e.kind, e.handle, e.parent) }
 
@@ -41,8 +45,8 @@ func objectString(class bool, kind string, handle, parent uint32) string {
 	return fmt.Sprintf("%s class %s %s", kind, handleString(handle), where)
 }
 
-func parseEntries(link int, what uint16, raw [][]byte) ([]entry, error) {
-	var out []entry
+func parseEntries(link int, what uint16, raw [][]byte) (entries, error) {
+	var out entries
 	for _, m := range raw {
 		if len(m) < nl.SizeofTcMsg {
 			return nil, fmt.Errorf("parse traffic control message: %d bytes are too few", len(m))
@@ -65,7 +69,7 @@ func parseEntries(link int, what uint16, raw [][]byte) ([]entry, error) {
 			case nl.TCA_INGRESS_BLOCK, nl.TCA_EGRESS_BLOCK:
 				e.block = true
 			case nl.TCA_STATS2:
-				e.stats = parseStats(v)
+				e.stats, e.estimator = parseStats(v)
 			}
 		})
 		if err != nil {
@@ -81,9 +85,9 @@ type entries []entry
 
 // readEntries dumps the qdiscs and classes of a link.
 func readEntries(c *conn, link int) (entries, error) {
-	all, err := c.dump(link, unix.RTM_GETQDISC, unix.RTM_NEWQDISC, 0)
+	all, err := c.qdiscs(link)
 	if err != nil {
-		return nil, kernelError(link, "read qdiscs", "", err)
+		return nil, err
 	}
 	classes, err := c.dump(link, unix.RTM_GETTCLASS, unix.RTM_NEWTCLASS, 0)
 	if err != nil {
@@ -110,7 +114,7 @@ func (all entries) root() entry {
 
 func (all entries) find(class bool, handle uint32) (entry, bool) {
 	for _, e := range all {
-		if e.isClass() == class && e.handle == handle && !e.isClsact() {
+		if e.isClass() == class && e.handle == handle && !e.besideRoot() {
 			return e, true
 		}
 	}

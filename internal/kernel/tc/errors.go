@@ -51,7 +51,8 @@ func refuse(link int, sentinel error, format string, args ...any) error {
 }
 
 // kernelError turns the kernel's answer to a request into words. feature is
-// what the request asks of the kernel ("ets qdisc"), for ENOENT and EOPNOTSUPP.
+// what the request asks of the kernel ("ets qdisc") where ENOENT and EOPNOTSUPP
+// can only mean that it has no such thing, else "".
 func kernelError(link int, doing, feature string, cause error) error {
 	e := &Error{Link: linkName(link), Doing: doing, Text: cause.Error(), Err: cause, Cause: cause}
 	switch {
@@ -60,10 +61,11 @@ func kernelError(link int, doing, feature string, cause error) error {
 	case errors.Is(cause, unix.EPERM), errors.Is(cause, unix.EACCES):
 		e.Err, e.Text = ErrPermission, ErrPermission.Error()
 	case feature == "":
-	case errors.Is(cause, unix.ENOENT) && !strings.Contains(cause.Error(), "parent"):
+	case errors.Is(cause, unix.ENOENT):
 		e.Err, e.Text, e.Doing = ErrUnsupported, "kernel has no "+feature, ""
 	case errors.Is(cause, unix.EOPNOTSUPP):
-		e.Err, e.Text, e.Doing = ErrUnsupported, "device or kernel takes no "+feature+" of this form", ""
+		e.Err, e.Doing = ErrUnsupported, ""
+		e.Text = fmt.Sprintf("device or kernel takes no %s of this form: %v", feature, cause)
 	}
 	return e
 }

@@ -47,6 +47,57 @@ func TestErrorUnsupported(t *testing.T) {
 	}
 }
 
+// TestErrorNoParent: that the class for a leaf is gone does not mean that the
+// kernel has no such leaf.
+func TestErrorNoParent(t *testing.T) {
+	link := newLink(t, 1)
+	nodes := mustBuild(t, caseNamed(t, "htb 100M"))
+	for _, have := range []int{0, 2} { // no qdisc; the qdisc without the class
+		for _, n := range nodes[:have] {
+			if err := addOp(link.Index, n, false).Run(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := addOp(link.Index, nodes[3], false).Run()
+		if !errors.Is(err, unix.ENOENT) || errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "add bfifo qdisc 7e30: at 7e1f:10") {
+			t.Errorf("a leaf with %d nodes above it: %v", have, err)
+		}
+	}
+	if err := changeOp(link.Index, nodes[3], "limit").Run(); errors.Is(err, ErrUnsupported) || !errors.Is(err, unix.ENOENT) {
+		t.Errorf("change of a leaf that is not there: %v", err)
+	}
+}
+
+// TestRemoveMeanwhile: somebody removes or replaces our root between look and
+// step. What is gone is removed; what is another's stays.
+func TestRemoveMeanwhile(t *testing.T) {
+	link := newLink(t, 1)
+	q := caseNamed(t, "htb 100M")
+	steps := func() []Op {
+		t.Helper()
+		apply(t, link, q)
+		ops, err := Steps(link.Index, plan.Queue{Scheduler: policy.None}, Options{})
+		if err != nil || len(ops) != 1 {
+			t.Fatalf("%v, %v", ops, err)
+		}
+		return ops
+	}
+	ops := steps()
+	tc(t, "qdisc del dev "+link.Name+" root")
+	if err := runAll(ops); err != nil {
+		t.Errorf("remove what is gone: %v", err)
+	}
+	ops = steps()
+	tc(t, "qdisc replace dev "+link.Name+" root handle 5: pfifo limit 7")
+	before := shape(t, link)
+	if err := runAll(ops); err != nil {
+		t.Errorf("remove what is gone, with another in its place: %v", err)
+	}
+	if after := shape(t, link); after != before {
+		t.Errorf("changed to %s", after)
+	}
+}
+
 func TestErrorTooFewQueues(t *testing.T) {
 	link := newLink(t, 1)
 	q := plan.Queue{Scheduler: policy.MQPrio, Classes: 4, Map: plan.SpreadOver(4)}

@@ -1,14 +1,14 @@
 package tc
 
 import (
-	"regexp"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
+	"github.com/weir-net/weir/internal/testutil/feature"
 )
 
 func TestMain(m *testing.M) { testutil.Leaks(m) }
@@ -31,11 +31,7 @@ func tc(t testing.TB, args string) string {
 // shape is what tc tells of the egress of a link, without the counters.
 func shape(t testing.TB, link testutil.End) string {
 	t.Helper()
-	counts := regexp.MustCompile(` refcnt \d+| direct_packets_stat \d+`)
-	out := tc(t, "-d qdisc show dev "+link.Name) + tc(t, "-d class show dev "+link.Name)
-	flows := regexp.MustCompile(`(?m)^class (cake|fq_codel|sfq) .*\n`) // of the moment, not of the queue
-	out = flows.ReplaceAllString(out, "")
-	return counts.ReplaceAllString(out, "")
+	return testutil.Lasting(tc(t, "-d qdisc show dev "+link.Name) + tc(t, "-d class show dev "+link.Name))
 }
 
 func apply(t testing.TB, link testutil.End, q plan.Queue) {
@@ -119,43 +115,21 @@ func queueCases() []queueCase {
 	}
 }
 
-// probed is what Probe found, once.
-var probed = sync.OnceValue(func() map[string]bool {
-	has, _ := Probe()
-	return has
-})
-
-// needs skips a case whose features are not here. Bands of fq are a feature of
-// this package's own probe.
-func needs(t testing.TB, features []string) {
-	t.Helper()
-	for _, f := range features {
-		if f != "fq bands" {
-			testutil.Needs(t, f)
-			continue
-		}
-		if !probed()[FQBands] {
-			t.Skipf("needs %s", f)
-		}
-	}
-}
-
 // present are the cases that this kernel can hold.
 func present(t testing.TB) []queueCase {
-	has := probed()
+	t.Helper()
 	var out []queueCase
-next:
 	for _, c := range queueCases() {
-		for _, f := range c.needs {
-			kind := strings.TrimSuffix(f, " qdisc")
-			if f == "fq bands" {
-				kind = FQBands
+		absent := slices.ContainsFunc(c.needs, func(name string) bool {
+			has, err := feature.Has(name)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if !has[kind] {
-				continue next
-			}
+			return !has
+		})
+		if !absent {
+			out = append(out, c)
 		}
-		out = append(out, c)
 	}
 	if len(out) < 5 {
 		t.Fatalf("only %d kinds of queue can be tried", len(out))

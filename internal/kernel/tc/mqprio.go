@@ -47,7 +47,7 @@ func (o mqprio) encode() *nl.RtAttr {
 
 func (o mqprio) words() []word {
 	queues := ""
-	for _, q := range o.queues[:min(o.classes, len(o.queues))] {
+	for _, q := range o.queues[:o.classes] {
 		queues += fmt.Sprintf("(%d@%d)", q.count, q.offset)
 	}
 	hw := "0"
@@ -62,7 +62,7 @@ func (o mqprio) inPlace(optionSet) bool { return false }
 
 func (o mqprio) queueCount() int {
 	n := 0
-	for _, q := range o.queues[:min(o.classes, len(o.queues))] {
+	for _, q := range o.queues[:o.classes] {
 		n = max(n, int(q.offset)+int(q.count))
 	}
 	return n
@@ -74,7 +74,7 @@ func decodeMQPrio(b []byte) (optionSet, error) {
 	if len(b) < mqprioSize {
 		return nil, tooShort("mqprio", b)
 	}
-	o := mqprio{classes: int(b[0]), offload: b[mqprioHWAt] != 0}
+	o := mqprio{classes: min(int(b[0]), policy.Levels), offload: b[mqprioHWAt] != 0}
 	copy(o.classMap[:], b[mqprioMapAt:])
 	for i := range o.queues {
 		o.queues[i] = queueRange{native.Uint16(b[mqprioCountAt+2*i:]), native.Uint16(b[mqprioOffsetAt+2*i:])}

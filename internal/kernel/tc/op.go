@@ -1,6 +1,7 @@
 package tc
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/vishvananda/netlink/nl"
@@ -13,7 +14,7 @@ import (
 type Op struct {
 	link    int
 	doing   string
-	feature string
+	feature string // what a kernel that does not take the message lacks; may be empty
 	message message
 	removes bool // that there is nothing to remove is success
 	offload bool // asks the device's hardware
@@ -31,13 +32,25 @@ func (o Op) Run() error {
 	}
 	defer c.close()
 	err = c.send(o.message)
-	if err == nil || o.removes && errors.Is(err, unix.ENOENT) {
+	switch tcm := o.message.tcm; {
+	case err == nil:
 		return nil
-	}
-	if o.offload {
+	case o.removes && c.lacks(o.link, cmp.Or(tcm.Handle, tcm.Parent)):
+		return nil
+	case o.offload:
 		return offloadError(o.link, o.feature, err)
+	case errors.Is(err, unix.ENOENT) && tcm.Parent != rootParent && c.lacks(o.link, tcm.Parent):
+		return kernelError(o.link, o.doing, "", err) // it is the parent that is not there, not the kind
 	}
 	return kernelError(o.link, o.doing, o.feature, err)
+}
+
+// lacks reports that the link has no qdisc or class of a handle. The kernel's
+// errno alone does not tell: it says EINVAL of a root that is another by now.
+func (c *conn) lacks(link int, handle uint32) bool {
+	all, err := readEntries(c, link)
+	_, there := all.find(minor(handle) != 0, handle)
+	return err == nil && !there
 }
 
 func newOp(link int, m message) Op {
@@ -66,7 +79,6 @@ func addOp(link int, n node, replace bool) Op {
 func changeOp(link int, n node, differs string) Op {
 	o := newOp(link, n.message(n.newType(), unix.NLM_F_REPLACE))
 	o.doing = "change " + n.String() + ": " + differs
-	o.feature = featureOf(n.kind, n.class)
 	return o
 }
 

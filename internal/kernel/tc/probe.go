@@ -13,15 +13,16 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// FQBands is the name under which Probe reports that fq has bands (6.7).
-const FQBands = "fq bands"
+// probedBands is the name under which Probe reports that fq has bands (6.7).
+const probedBands = "fq bands"
 
-// Kinds are the qdiscs that Probe looks for, beside [FQBands].
-func Kinds() []string {
-	return []string{"mqprio", "prio", "ets", "htb", "fq", "fq_codel", "bfifo", "pfifo", "tbf", "clsact"}
+// kinds are the qdiscs that Weir builds.
+func kinds() []string {
+	return []string{"mqprio", "prio", "ets", "htb", "fq", "fq_codel", "bfifo"}
 }
 
-// Probe says which kinds of qdisc this kernel has by adding each to a link in a
+// Probe says which of the qdiscs that Weir builds this kernel has, by kind, and
+// under "fq bands" whether its fq has bands, by adding each to a link in a
 // throw-away namespace; it loads modules that are there to be loaded. A kind
 // that could not be tried is not in has, but in unknown with the reason.
 func Probe() (has map[string]bool, unknown map[string]string) {
@@ -29,7 +30,7 @@ func Probe() (has map[string]bool, unknown map[string]string) {
 	done := make(chan error)
 	go onOwnThread(done, func() error { return probe(has, unknown) })
 	if err := <-done; err != nil {
-		for _, kind := range append(Kinds(), FQBands) {
+		for _, kind := range append(kinds(), probedBands) {
 			unknown[kind] = err.Error()
 		}
 	}
@@ -64,30 +65,17 @@ func probe(has map[string]bool, unknown map[string]string) error {
 		return err
 	}
 	defer c.close()
-	for _, kind := range Kinds() {
-		switch err := c.try(link, kind); {
-		case err == nil:
-			has[kind] = true
-		case errors.Is(err, unix.ENOENT):
-			has[kind] = false
-		default:
-			unknown[kind] = err.Error()
+	note := func(name string, err error) {
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			unknown[name] = err.Error()
+			return
 		}
+		has[name] = err == nil
 	}
-	if reason, ok := unknown["fq"]; ok {
-		unknown[FQBands] = reason
-		return nil
+	for _, kind := range kinds() {
+		note(kind, c.try(link, kind))
 	}
-	if !has["fq"] {
-		has[FQBands] = false
-		return nil
-	}
-	bands, err := c.tryBands(link)
-	if err != nil {
-		unknown[FQBands] = err.Error()
-		return nil
-	}
-	has[FQBands] = bands
+	note(probedBands, c.tryBands(link))
 	return nil
 }
 
@@ -105,13 +93,11 @@ func probeLink() (int, error) {
 	return l.Attrs().Index, nil
 }
 
-// try adds a qdisc of the kind and deletes it.
+// try adds a qdisc of the kind and deletes it; ENOENT says that there is no such
+// kind.
 func (c *conn) try(link int, kind string) error {
 	m := message{typ: unix.RTM_NEWQDISC, flags: unix.NLM_F_CREATE | unix.NLM_F_EXCL, kind: kind,
 		tcm: nl.TcMsg{Ifindex: int32(link), Handle: rootHandle, Parent: rootParent}}
-	if kind == "clsact" {
-		m.tcm.Handle, m.tcm.Parent = clsactHandle, clsactParent
-	}
 	if o := probeOptions(kind); o != nil {
 		m.options = o.encode()
 	}
@@ -132,35 +118,23 @@ func probeOptions(kind string) optionSet {
 		return ets{bands: 2, strict: 2}
 	case "mqprio":
 		return mqprio{classes: 2, queues: spread(2, 2)}
-	case "tbf":
-		return tbf{}
 	}
 	return nil
 }
 
-// tryBands gives fq a map and looks whether it has one.
-func (c *conn) tryBands(link int) (bool, error) {
+// tryBands gives fq a map and looks whether it has one; ENOENT says that it has
+// not.
+func (c *conn) tryBands(link int) error {
 	want := plan.Queue{Scheduler: policy.FQ, Classes: fqBands, Map: plan.SpreadOver(fqBands)}
 	nodes, err := build(want, 0)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if err := c.send(addOp(link, nodes[0], false).message); err != nil {
-		return false, err
+		return err
 	}
-	s, err := read(c, link)
-	return s.Queue == want, err
+	if s, err := read(c, link); err != nil || s.Queue == want {
+		return err
+	}
+	return unix.ENOENT
 }
-
-// tbf is the smallest tbf qdisc, for the probe alone: 1 Mbit/s.
-type tbf struct{}
-
-func (tbf) encode() *nl.RtAttr {
-	opt := nl.TcTbfQopt{Limit: 10 * frame, Buffer: ticks(2*frame, bandwidth1)}
-	opt.Rate = nl.TcRateSpec{Linklayer: linklayerEther, Rate: bandwidth1}
-	a := container(0)
-	a.AddRtAttr(nl.TCA_TBF_PARMS, opt.Serialize())
-	return a
-}
-func (tbf) words() []word          { return nil }
-func (tbf) inPlace(optionSet) bool { return false }

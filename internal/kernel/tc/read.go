@@ -123,7 +123,7 @@ func (all entries) unexpected(want []node) entries {
 	var out entries
 next:
 	for _, e := range all {
-		if e.isClsact() || e.isClass() && e.kind != "htb" || e.isQdisc() && e.byKernel() {
+		if e.besideRoot() || e.isClass() && e.kind != "htb" || e.isQdisc() && e.byKernel() {
 			continue
 		}
 		for _, n := range want {

@@ -93,7 +93,7 @@ func caseNamed(t *testing.T, name string) plan.Queue {
 	t.Helper()
 	for _, c := range queueCases() {
 		if c.name == name {
-			needs(t, c.needs)
+			testutil.Needs(t, c.needs...)
 			return c.queue
 		}
 	}

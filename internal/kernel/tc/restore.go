@@ -10,25 +10,12 @@ import (
 // Restore puts a saved root back in the place of Weir's, or finishes doing so,
 // and reads it back. It refuses with [ErrForeign] to touch any third root.
 func Restore(link int, s Snapshot) error {
-	ops, err := RestoreSteps(link, s)
-	if err != nil {
-		return err
-	}
-	if err := runAll(ops); err != nil || len(ops) == 0 {
-		return err
-	}
-	if ops, err = RestoreSteps(link, s); err != nil {
-		return err
-	}
-	if len(ops) > 0 {
-		return refuse(link, ErrNoReturn, "kernel did not keep what it was told; still to do: %s", opStrings(ops))
-	}
-	return nil
+	return settle(link, ErrNoReturn, func() ([]Op, error) { return restoring(link, s) })
 }
 
-// RestoreSteps are the ops that Restore would run; none where the link already
-// is as it was.
-func RestoreSteps(link int, s Snapshot) ([]Op, error) {
+// restoring are the ops that lead back to a saved root; none where the link
+// already is as it was.
+func restoring(link int, s Snapshot) ([]Op, error) {
 	c, err := dial()
 	if err != nil {
 		return nil, err
@@ -54,7 +41,7 @@ func restoreSteps(link int, have entries, s Snapshot) (ops []Op, ok bool) {
 		return []Op{deleteOp(link, root)}, true
 	case len(s.Objects) == 0:
 		return nil, true
-	case ours && !exclusive(root.kind) && !exclusive(s.Root.Kind):
+	case ours && have.replaceable(s.Root.Kind, s.Root.Handle):
 		return replayAll(link, s.Objects, unix.NLM_F_CREATE|unix.NLM_F_REPLACE), true
 	case ours:
 		return append([]Op{deleteOp(link, root)}, replayAll(link, s.Objects, unix.NLM_F_CREATE|unix.NLM_F_EXCL)...), true

@@ -3,11 +3,14 @@ package tc
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 
+	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/testutil"
 )
 
@@ -21,6 +24,14 @@ var roots = []struct {
 	{"pfifo", []string{"qdisc add dev LINK root handle 5: pfifo limit 77"}, nil},
 	{"bfifo", []string{"qdisc add dev LINK root bfifo limit 777777"}, nil},
 	{"noqueue", []string{"qdisc add dev LINK root handle 5: noqueue"}, nil},
+	{"pfifo_fast", []string{"qdisc add dev LINK root handle 5: pfifo_fast"}, []string{"pfifo_fast qdisc"}},
+	{"pfifo_head_drop", []string{"qdisc add dev LINK root handle 5: pfifo_head_drop limit 77"}, []string{"pfifo qdisc"}},
+	{"a handle of ours", []string{"qdisc add dev LINK root handle 7e31: bfifo limit 777777"}, nil},
+	{"our root's handle below", []string{
+		"qdisc add dev LINK root handle 1: htb default 2",
+		"class add dev LINK parent 1: classid 1:2 htb rate 100mbit",
+		"qdisc add dev LINK parent 1:2 handle 7e1f: pfifo limit 7",
+	}, nil},
 	{"tbf", []string{"qdisc add dev LINK root handle 5: tbf rate 77mbit burst 77kb latency 20ms"}, nil},
 	{"tbf peak", []string{"qdisc add dev LINK root handle 5: tbf rate 7mbit burst 77kb limit 99kb peakrate 77mbit minburst 1540 mpu 64 overhead 14"}, nil},
 	{"tbf 40G", []string{"qdisc add dev LINK root handle 5: tbf rate 40gbit burst 7mb limit 9mb"}, nil},
@@ -136,7 +147,7 @@ func TestRestoreCutShort(t *testing.T) {
 		if err := Apply(link.Index, queueCases()[2].queue, Options{Adopt: true}); err != nil {
 			t.Fatal(err)
 		}
-		ops, err := RestoreSteps(link.Index, saved)
+		ops, err := restoring(link.Index, saved)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,6 +191,11 @@ func TestSaveRefuses(t *testing.T) {
 			"filter add dev LINK parent 1:1 protocol ip prio 1 u32 match u32 0 0 flowid 1:1",
 		}, []string{"u32 classifier"}, "htb class 1:1 at the root has filters attached"},
 		{[]string{"qdisc add dev LINK root handle 1: stab linklayer atm overhead 10 htb"}, nil, "has a size table"},
+		{[]string{"qdisc add dev LINK root handle 1: estimator 1sec 8sec pfifo"}, nil, "has a rate estimator"},
+		{[]string{
+			"qdisc add dev LINK root handle 1: htb",
+			"class add dev LINK parent 1: classid 1:1 estimator 1sec 8sec htb rate 1mbit",
+		}, nil, "htb class 1:1 at the root has a rate estimator"},
 		{[]string{"qdisc add dev LINK root handle 1: netem delay 1ms"}, []string{"netem qdisc"}, "netem qdisc 1: at the root can not be put back"},
 		{[]string{"qdisc add dev LINK root handle 7e1f: htb"}, nil, "is Weir's own"},
 	} {
@@ -191,5 +207,37 @@ func TestSaveRefuses(t *testing.T) {
 				t.Errorf("save: %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestManyQueues: on a device with several TX queues the kernel's own root is an
+// mq with a qdisc for each, and is again once ours is gone.
+func TestManyQueues(t *testing.T) {
+	testutil.Needs(t, "ifb link", "mq qdisc")
+	testutil.Netns(t)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.NumTxQueues, attrs.Flags = "many", 4, net.FlagUp
+	if err := netlink.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
+		t.Fatal(err)
+	}
+	device, err := netlink.LinkByName(attrs.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := testutil.End{Name: attrs.Name, Index: device.Attrs().Index}
+	before := shape(t, link)
+	if s, err := Read(link.Index); err != nil || s.Root != (plan.Qdisc{Kind: "mq", Default: true}) {
+		t.Fatalf("the kernel's own root is %+v, %v", s.Root, err)
+	}
+	saved := saveJSON(t, link)
+	for _, c := range present(t) {
+		apply(t, link, c.queue)
+		holds(t, link, c.queue)
+		if err := Restore(link.Index, saved); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, shape(t, link)); diff != "" {
+			t.Errorf("after %s:\n%s", c.name, diff)
+		}
 	}
 }

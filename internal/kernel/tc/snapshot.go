@@ -3,8 +3,6 @@ package tc
 import (
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/vishvananda/netlink/nl"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -55,11 +53,11 @@ func snapshot(all entries) (Snapshot, error) {
 	root := all.root()
 	s := Snapshot{Root: root.qdisc()}
 	if root.byKernel() {
-		return s, nil // deleting ours brings it back
+		return s, nil // deleting ours brings back what the kernel puts there by then
 	}
 	var left []Object
 	for _, e := range all {
-		if e.isClsact() || e.isClass() && !keepsClasses(e.kind) || e.isQdisc() && e.byKernel() {
+		if e.besideRoot() || e.isClass() && !keepsClasses(e.kind) || e.isQdisc() && e.byKernel() {
 			continue
 		}
 		if err := e.returnable(); err != nil {
@@ -81,8 +79,8 @@ func (e entry) returnable() error {
 		return fmt.Errorf("%s is offloaded to the device", e)
 	case e.sizeTable:
 		return fmt.Errorf("%s has a size table (stab), which the kernel does not give back", e)
-	case e.block:
-		return fmt.Errorf("%s shares its filters with other links", e)
+	case e.estimator:
+		return fmt.Errorf("%s has a rate estimator, whose settings the kernel does not give back", e)
 	}
 	return nil
 }
@@ -159,9 +157,9 @@ func parentsFirst(left []Object) ([]Object, error) {
 // attached: they are not in it.
 func (c *conn) refuseFilters(link int, s Snapshot) error {
 	for _, o := range s.Objects {
-		f, err := c.dump(link, unix.RTM_GETTFILTER, unix.RTM_NEWTFILTER, o.Handle)
+		f, err := c.filters(link, o.Handle)
 		if err != nil {
-			return kernelError(link, "read filters of "+handleString(o.Handle), "", err)
+			return err
 		}
 		if len(f) > 0 {
 			return refuse(link, ErrNoReturn, "%s has filters attached", o)

@@ -9,9 +9,10 @@ type stats struct {
 	qlen, backlog, drops, requeues, overlimits uint32
 }
 
-func parseStats(b []byte) stats {
-	var s stats
+// parseStats also reports whether there is a rate estimator among them.
+func parseStats(b []byte) (s stats, estimator bool) {
 	_ = eachAttr(b, func(typ uint16, v []byte) { // what is malformed counts nothing
+		estimator = estimator || typ == nl.TCA_STATS_RATE_EST
 		switch {
 		case typ == nl.TCA_STATS_BASIC && len(v) >= 12:
 			s.bytes, s.packets = native.Uint64(v), max(s.packets, uint64(native.Uint32(v[8:])))
@@ -22,5 +23,5 @@ func parseStats(b []byte) stats {
 			s.requeues, s.overlimits = native.Uint32(v[12:]), native.Uint32(v[16:])
 		}
 	})
-	return s
+	return s, estimator
 }

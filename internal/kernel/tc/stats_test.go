@@ -10,7 +10,7 @@ func TestStatsHave64Bits(t *testing.T) {
 		return append(b, v...)
 	}
 	b := append(attr(1, append(basic, 0, 0, 0, 0)), attr(8, native.AppendUint64(nil, 1<<32+5))...)
-	if s := parseStats(b); s.bytes != 1<<40 || s.packets != 1<<32+5 {
+	if s, _ := parseStats(b); s.bytes != 1<<40 || s.packets != 1<<32+5 {
 		t.Errorf("%+v", s)
 	}
 }

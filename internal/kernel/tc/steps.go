@@ -54,7 +54,7 @@ func steps(link int, have, filters entries, want []node) ([]Op, error) {
 		return []Op{deleteOp(link, root)}, nil
 	case root.byKernel():
 		return addAll(link, want, false), nil
-	case !ours && !exclusive(root.kind) && !exclusive(want[0].kind):
+	case !ours && have.replaceable(want[0].kind, want[0].handle):
 		return addAll(link, want, true), nil
 	case !ours:
 		return append([]Op{deleteOp(link, root)}, addAll(link, want, false)...), nil
@@ -67,6 +67,14 @@ func steps(link int, have, filters entries, want []node) ([]Op, error) {
 		return append([]Op{deleteOp(link, root)}, addAll(link, want, false)...), nil
 	}
 	return repair(link, have, filters, want)
+}
+
+// replaceable reports that one message can set a new root in the old one's
+// place, so that the link is never without either. Where the old tree has a
+// qdisc of that handle, the kernel would make that one the root.
+func (have entries) replaceable(kind string, handle uint32) bool {
+	_, taken := have.find(false, handle)
+	return !taken && !exclusive(have.root().kind) && !exclusive(kind)
 }
 
 // exclusive kinds own the traffic classes of the device: an old one that is

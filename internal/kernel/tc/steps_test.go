@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
@@ -109,7 +110,7 @@ func TestStepsInPlace(t *testing.T) {
 	}
 }
 
-func mustBuild(t *testing.T, q plan.Queue) []node {
+func mustBuild(t rapid.TB, q plan.Queue) []node {
 	t.Helper()
 	nodes, err := build(q, 4)
 	if err != nil {
