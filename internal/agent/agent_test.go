@@ -66,8 +66,11 @@ func (b *bench) apply(t testing.TB, text string) []plan.Difference {
 }
 
 // policyText is a policy for the bench's link.
-func (b *bench) policyText(workloads string) string {
-	return fmt.Sprintf("version: 1\nlinks:\n  %s: {rate: 100Mbit}\nworkloads:\n%s", b.link.Name, workloads)
+func (b *bench) policyText(workloads string) string { return b.policyAt(100, workloads) }
+
+// policyAt is policyText with another rate, in Mbit/s.
+func (b *bench) policyAt(rate int, workloads string) string {
+	return fmt.Sprintf("version: 1\nlinks:\n  %s: {rate: %dMbit}\nworkloads:\n%s", b.link.Name, rate, workloads)
 }
 
 func TestApplyTwice(t *testing.T) {

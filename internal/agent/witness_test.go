@@ -121,26 +121,46 @@ func lastHalf(t *testing.T, out *strings.Builder) float64 {
 	return sum / float64(len(half)) / 1e6
 }
 
+// onFullLine tries rates in Mbit/s until a fight reports that the line was full:
+// a slow CPU does not fill every line, and what is not full has no order to keep.
+func onFullLine(t *testing.T, fight func(rate int) (full bool)) {
+	t.Helper()
+	for _, rate := range []int{100, 20, 5} {
+		if fight(rate) {
+			return
+		}
+		t.Logf("this machine does not fill %d Mbit/s", rate)
+	}
+	t.Error("no line was full")
+}
+
 // TestIperf lets two real iperf3 clients in two cgroups fight for a link.
 func TestIperf(t *testing.T) {
 	testutil.Proves(t, testutil.Order)
 	b := newBench(t)
 	goldDir, gold := b.makeCgroup(t, "gold")
 	ironDir, iron := b.makeCgroup(t, "iron")
-	b.apply(t, b.policyText(fmt.Sprintf(
-		"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
 	b.iperfServer(t, 5201)
 	b.iperfServer(t, 5202)
 	time.Sleep(300 * time.Millisecond)
-	loser, lost := b.iperfClient(t, ironDir, 5202, 4)
-	winner, won := b.iperfClient(t, goldDir, 5201, 4)
-	wait(t, winner, won)
-	wait(t, loser, lost)
-	w, l := lastHalf(t, won), lastHalf(t, lost)
-	t.Logf("winner %.1f, loser %.1f Mbit/s", w, l)
-	if w < 85 || l > 5 {
-		t.Errorf("winner %.1f and loser %.1f Mbit/s of 100", w, l)
-	}
+	onFullLine(t, func(rate int) bool {
+		b.apply(t, b.policyAt(rate, fmt.Sprintf(
+			"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
+		loser, lost := b.iperfClient(t, ironDir, 5202, 4)
+		winner, won := b.iperfClient(t, goldDir, 5201, 4)
+		wait(t, winner, won)
+		wait(t, loser, lost)
+		line := float64(rate)
+		w, l := lastHalf(t, won)/line, lastHalf(t, lost)/line
+		t.Logf("winner %.3f, loser %.3f of %d Mbit/s", w, l, rate)
+		if w+l < 0.85 {
+			return false
+		}
+		if w < 0.85 || l > 0.05 {
+			t.Errorf("winner %.3f and loser %.3f of %d Mbit/s", w, l, rate)
+		}
+		return true
+	})
 	b.statusAgrees(t)
 }
 
@@ -210,16 +230,26 @@ func TestSetRunning(t *testing.T) {
 	b := newBench(t)
 	goldDir, gold := b.makeCgroup(t, "gold")
 	ironDir, iron := b.makeCgroup(t, "iron")
-	b.apply(t, b.policyText(fmt.Sprintf(
-		"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
 	b.iperfServer(t, 5201)
 	b.iperfServer(t, 5202)
 	time.Sleep(300 * time.Millisecond)
-	raised, up := b.iperfClient(t, ironDir, 5202, 6)
-	other, down := b.iperfClient(t, goldDir, 5201, 6)
+	onFullLine(t, func(rate int) bool {
+		b.apply(t, b.policyAt(rate, fmt.Sprintf(
+			"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
+		return b.raiseRunning(t, float64(rate), ironDir, goldDir)
+	})
+	b.statusAgrees(t)
+}
+
+// raiseRunning has the stream of one cgroup lose to that of another until it is
+// raised. It reports whether both filled the line, in Mbit/s, all the time.
+func (b *bench) raiseRunning(t *testing.T, line float64, lowDir, highDir string) (full bool) {
+	t.Helper()
+	raised, up := b.iperfClient(t, lowDir, 5202, 6)
+	other, down := b.iperfClient(t, highDir, 5201, 6)
 	began := time.Now()
 	time.Sleep(2 * time.Second)
-	lowered := time.Since(began)
+	low := time.Since(began)
 	before := procCgroup(t, raised.Process.Pid)
 	if err := b.Set(context.Background(), uint32(raised.Process.Pid), policy.Priority{Default: 15}); err != nil {
 		t.Fatal(err)
@@ -243,21 +273,16 @@ func TestSetRunning(t *testing.T) {
 	}
 	// A stream's own clock starts when it is connected, and slow start takes its time.
 	const late = 500 * time.Millisecond
-	for _, part := range []struct {
-		when                               string
-		from, to                           time.Duration
-		leastRaised, mostRaised, mostOther float64
-	}{
-		{"before", late, lowered, 0, 20, 101},
-		{"while it is raised", high + late, cleared, 80, 101, 10},
-	} {
-		raised, other := r.within(part.from, part.to), o.within(part.from, part.to)
-		t.Logf("%s: raised %.1f, other %.1f Mbit/s", part.when, raised, other)
-		if raised < part.leastRaised || raised > part.mostRaised || other > part.mostOther {
-			t.Errorf("%s the stream had %.1f and the other %.1f Mbit/s", part.when, raised, other)
-		}
+	lost, had := r.within(late, low)/line, o.within(late, low)/line
+	won, left := r.within(high+late, cleared)/line, o.within(high+late, cleared)/line
+	t.Logf("of %.0f Mbit/s, before: %.3f, other %.3f; raised: %.3f, other %.3f", line, lost, had, won, left)
+	if lost+had < 0.85 || won+left < 0.85 {
+		return false
 	}
-	b.statusAgrees(t)
+	if lost > 0.2 || won < 0.8 || left > 0.1 {
+		t.Errorf("of %.0f Mbit/s the stream had %.3f, and raised %.3f beside %.3f", line, lost, won, left)
+	}
+	return true
 }
 
 // within is the median rate of the intervals inside a time from the start, in
