@@ -12,7 +12,6 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
-	"github.com/weir-net/weir/internal/policy"
 )
 
 // An applyReport is the JSON of weir apply.
@@ -59,7 +58,7 @@ link that carries your ssh session, this or --accept-risk=lose-ssh is needed.`,
 		ValidArgsFunction: policyFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.runApply(cmd, args[0], f) },
 	}
-	cmd.Flags().Var(&waitFlag{&f.confirm, shortestWait, longestWait}, "confirm", "take everything back after a `TIME` (90s) unless weir confirm comes before")
+	cmd.Flags().Var(&waitFlag{&f.confirm, shortestWait, longestWait, "90s gives a person time to look"}, "confirm", "take everything back after a `TIME` (90s) unless weir confirm comes before")
 	cmd.Flags().Var(&choice{&f.risk, []string{"lose-ssh"}}, "accept-risk", "apply without --confirm although the ssh session may be lost: `RISK` is lose-ssh")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	_ = cmd.RegisterFlagCompletionFunc("confirm", cobra.FixedCompletions([]string{"90s", "5m"}, cobra.ShellCompDirectiveNoFileComp))
@@ -69,72 +68,52 @@ link that carries your ssh session, this or --accept-risk=lose-ssh is needed.`,
 
 func (c *cli) runApply(cmd *cobra.Command, file string, f applyFlags) error {
 	ctx := cmd.Context()
-	text, err := c.read(ctx, file)
+	p, planned, err := c.request(ctx, file)
 	if err != nil {
-		return fmt.Errorf("read policy: %w", err)
-	}
-	name := file
-	if file == "-" {
-		name = "standard input"
-	}
-	planned := asSavedPlan(text)
-	if planned != nil {
-		name, text = planned.File, []byte(planned.Policy)
-	}
-	p, err := c.parse(name, text)
-	if err != nil {
-		return inPolicy(name, text, err)
+		return err
 	}
 	a, err := c.privileged(cmd)
 	if err != nil {
 		return err
 	}
-	if err := needsCgroup2(a, p); err != nil {
+	if err := needsCgroup2(a, p.Policy); err != nil {
 		return err
 	}
-	if planned != nil {
-		if err := planned.fresh(ctx, a, p); err != nil {
-			return err
+	// Asked under the lock, of the very reading that is acted on.
+	a.Accept = func(proposed agent.Proposal) error {
+		if planned != nil {
+			if err := planned.fresh(proposed); err != nil {
+				return err
+			}
 		}
-	}
-	if f.confirm == 0 && f.risk == "" {
-		if err := c.keepSSH(ctx, a, p, file); err != nil {
-			return inPolicy(name, text, err)
+		if f.confirm == 0 && f.risk == "" {
+			return c.keepSSH(a, proposed.Differences, file)
 		}
+		return nil
 	}
-	report, err := c.change(ctx, a, p, text, f)
+	report, err := c.change(ctx, a, p, f)
 	if err != nil {
-		return c.notApplied(ctx, inPolicy(name, text, err))
+		return c.notApplied(ctx, a, p.located(err))
 	}
-	if f.json {
-		err = c.printJSON(report)
-	} else {
-		for _, w := range report.Warnings {
-			c.warn("%s", w)
-		}
-		err = printApply(c.stdout, c.paint(c.stdout), report, c.now())
+	if err := c.printApplied(report, f.json); err != nil {
+		return err
 	}
-	if err == nil && !report.OK {
+	if !report.OK {
 		return told(exitBroken)
 	}
-	return err
+	return nil
 }
 
-// change applies and asks whether it is so.
-func (c *cli) change(ctx context.Context, a *agent.Agent, p *policy.Policy, text []byte, f applyFlags) (r applyReport, err error) {
+// change applies and says whether it is so.
+func (c *cli) change(ctx context.Context, a *agent.Agent, p policyFile, f applyFlags) (r applyReport, err error) {
 	progress := c.progress()
 	a.Progress = progress.step
-	guard := watchDetach(a)
-	defer func() {
-		if r.ConfirmBefore == nil {
-			guard.dismiss()
-		}
-	}()
-	err = patiently(ctx, amongReaders, func() (err error) {
+	var done *agent.Applied
+	err = patiently(ctx, amongFew, func() (err error) {
 		if f.confirm == 0 {
-			r.Changes, err = a.Apply(ctx, p, text)
+			done, err = a.Apply(ctx, p.Policy, p.text)
 		} else {
-			r.Changes, err = a.ApplyUntilConfirmed(ctx, p, text, f.confirm)
+			done, err = a.ApplyUntilConfirmed(ctx, p.Policy, p.text, f.confirm)
 		}
 		return err
 	})
@@ -142,11 +121,8 @@ func (c *cli) change(ctx context.Context, a *agent.Agent, p *policy.Policy, text
 	if err != nil {
 		return r, err
 	}
-	status, err := a.Status(ctx)
-	if err != nil {
-		return r, fmt.Errorf("applied; and look at it: %w", err)
-	}
-	r.SchemaVersion, r.Policy, r.Summary = schemaVersion, p.File, applied(r.Changes)
+	status := done.Status
+	r.SchemaVersion, r.Policy, r.Changes, r.Summary = schemaVersion, p.File, done.Changes, applied(done.Changes)
 	r.OK, r.Verdict, r.Warnings = status.OK, status.Verdict, status.Warnings
 	if status.Pending != nil {
 		r.ConfirmBefore = &status.Pending.Deadline
@@ -159,14 +135,23 @@ func (c *cli) change(ctx context.Context, a *agent.Agent, p *policy.Policy, text
 
 // notApplied gives the failure of an apply its exit code. One that a signal
 // ended says where that left the host.
-func (c *cli) notApplied(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, agent.ErrRolledBack) {
+func (c *cli) notApplied(ctx context.Context, a *agent.Agent, err error) error {
+	back := errors.Is(err, agent.ErrRolledBack)
+	switch {
+	case ctx.Err() != nil && back:
 		fmt.Fprintln(c.stderr, "interrupted: everything is as it was before")
-	}
-	if errors.Is(err, agent.ErrRolledBack) && errors.Is(err, agent.ErrNotProved) {
+	case ctx.Err() != nil && halfDone(a):
+		return leftBehind{err}
+	case back && errors.Is(err, agent.ErrNotProved):
 		return coded{error: err, code: exitRolledBack}
 	}
 	return err
+}
+
+// halfDone reports whether a change was broken off and not taken back.
+func halfDone(a *agent.Agent) bool {
+	r, err := a.Scope.Load()
+	return err != nil || r.Journal != nil
 }
 
 // applied is plan.Summary in the past.
@@ -181,71 +166,42 @@ func applied(d []plan.Difference) string {
 	return fmt.Sprintf("Applied: %d added, %d changed, %d removed.", n[plan.Add], n[plan.Change], n[plan.Remove])
 }
 
+func (c *cli) printApplied(r applyReport, asJSON bool) error {
+	if asJSON {
+		return c.printJSON(r)
+	}
+	for _, w := range r.Warnings {
+		c.warn("%s", w)
+	}
+	return printApply(c.stdout, c.paint(c.stdout), r, c.now())
+}
+
 func printApply(w io.Writer, paint painter, r applyReport, now time.Time) error {
 	var b strings.Builder
 	printDifferences(&b, paint, r.Changes)
 	fmt.Fprintf(&b, "%s\n%s\n", r.Summary, verdictLine(paint, r.OK, r.Verdict))
 	if r.ConfirmBefore != nil {
-		b.WriteString(untilConfirmed(paint, *r.ConfirmBefore, now))
+		b.WriteString(untilConfirmed(paint, *r.ConfirmBefore, now, false))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// untilConfirmed says until when a change is on trial, and the two ways out.
-func untilConfirmed(paint painter, deadline, now time.Time) string {
-	return fmt.Sprintf("\n%s, in %s, unless it is confirmed:\n  weir confirm     keep it\n  weir rollback    take it back now\n",
-		paint.yellow("Taken back at "+deadline.Local().Format(time.TimeOnly)), span(deadline.Sub(now)))
+// untilConfirmed says until when a change is on trial, and the ways out. Half a
+// change can only be taken back.
+func untilConfirmed(paint painter, deadline, now time.Time, half bool) string {
+	unless := ", unless it is confirmed"
+	if half {
+		unless = ""
+	}
+	return fmt.Sprintf("\n%s, in %s%s:\n%s",
+		paint.yellow("Taken back at "+deadline.Local().Format(time.TimeOnly)), span(deadline.Sub(now)), unless, waysOut(half))
 }
 
-// span renders a time that is left or has passed: 90 s, 5 min, 3 h, 2 days.
-func span(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", int(d.Round(time.Second).Seconds()))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Round(time.Hour).Hours()))
+func waysOut(half bool) string {
+	const back = "  weir rollback    take it back now\n"
+	if half {
+		return back
 	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
-}
-
-// A waitFlag is a flag with a time between two bounds.
-type waitFlag struct {
-	value       *time.Duration
-	least, most time.Duration
-}
-
-func (w *waitFlag) String() string {
-	if w.value == nil || *w.value == 0 {
-		return ""
-	}
-	return w.value.String()
-}
-
-func (w *waitFlag) Type() string { return "duration" }
-
-func (w *waitFlag) Set(s string) error {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return &usageError{"no time", "a number and a unit, as in 90s or 5m"}
-	}
-	if d < w.least || d > w.most {
-		return &usageError{fmt.Sprintf("not from %s to %s", short(w.least), short(w.most)), "90s gives a person time to look"}
-	}
-	*w.value = d
-	return nil
-}
-
-// short is Duration.String without the zeros behind: 24h.
-func short(d time.Duration) string {
-	text := d.String()
-	if rest, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = rest + "m"
-	}
-	if rest, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = rest + "h"
-	}
-	return text
+	return "  weir confirm     keep it\n" + back
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,20 +12,22 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
 )
 
 // An apply that is interrupted takes back what it has done and says so.
 func TestInterruptedApply(t *testing.T) {
 	t.Parallel()
+	interruptible(t)
 	h := newHost(t, "eth0")
 	before := h.here.Output("tc", "qdisc", "show", "dev", "eth0")
-	cmd := h.command(t, "apply", policyFile(t, twoWorkloads))
+	cmd := h.command(t, "apply", writePolicy(t, twoWorkloads))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	h.midway(t)
+	h.midway(t, 4)
 	if err := cmd.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +40,24 @@ func TestInterruptedApply(t *testing.T) {
 	}
 	if s := h.status(t); !strings.HasPrefix(s, "nothing is applied") {
 		t.Errorf("status: %s", s)
+	}
+}
+
+// One that could not be taken back says so, though a signal ended it.
+func TestInterruptedHalfway(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := &agent.Agent{Scope: state.Scope{Run: t.TempDir()}}
+	c := &cli{}
+	var left leftBehind
+	if err := c.notApplied(ctx, a, ctx.Err()); errors.As(err, &left) {
+		t.Errorf("nothing was begun: %v", err)
+	}
+	if err := a.Scope.SaveJournal(&state.Journal{Verb: "undo", Step: 1, Steps: 2, Text: "remove programs and tables"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.notApplied(ctx, a, ctx.Err()); !errors.As(err, &left) {
+		t.Errorf("half of it is there: %v", err)
 	}
 }
 

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weir-net/weir/internal/agent"
-	"github.com/weir-net/weir/internal/policy"
 )
 
 // A checkReport is the JSON of weir check.
@@ -52,15 +46,15 @@ the interfaces, users and programs of a host. FILE may be - for standard input.`
 		Args:              exactly("FILE"),
 		ValidArgsFunction: policyFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, _, err := c.policy(cmd.Context(), args[0])
+			p, err := c.policy(cmd.Context(), args[0])
 			if asJSON {
-				return c.printCheck(args[0], p, err)
+				return c.printCheck(p, err)
 			}
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(c.stdout, "%s: ok, %s and %s\nskipped: %s\n",
-				p.File, count(len(p.Links), "link"), count(len(p.Workloads), "workload"), notLookedAt)
+				p.name, count(len(p.Links), "link"), count(len(p.Workloads), "workload"), notLookedAt)
 			return err
 		},
 	}
@@ -68,19 +62,18 @@ the interfaces, users and programs of a host. FILE may be - for standard input.`
 	return cmd
 }
 
-func (c *cli) printCheck(file string, p *policy.Policy, err error) error {
-	r := checkReport{SchemaVersion: schemaVersion, File: file, Errors: []checkError{}}
+func (c *cli) printCheck(p policyFile, err error) error {
+	r := checkReport{SchemaVersion: schemaVersion, File: p.name, Errors: []checkError{}}
 	var wrong *policyError
 	switch {
 	case errors.As(err, &wrong):
-		r.File = wrong.file
 		for _, d := range wrong.errors {
 			r.Errors = append(r.Errors, checkError{d.Line, d.Column, d.EndLine, d.EndColumn, d.Message, d.Help})
 		}
 	case err != nil:
 		return err
 	default:
-		r.File, r.OK, r.Links, r.Workloads = p.File, true, len(p.Links), len(p.Workloads)
+		r.OK, r.Links, r.Workloads = true, len(p.Links), len(p.Workloads)
 		r.Skipped = []string{notLookedAt}
 	}
 	if err := c.printJSON(r); err != nil {
@@ -90,87 +83,4 @@ func (c *cli) printCheck(file string, p *policy.Policy, err error) error {
 		return told(exitPolicy)
 	}
 	return nil
-}
-
-// policy reads a policy file and returns its text beside what it means; - is
-// standard input.
-func (c *cli) policy(ctx context.Context, file string) (*policy.Policy, []byte, error) {
-	source, err := c.read(ctx, file)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read policy: %w", err)
-	}
-	if file == "-" {
-		file = "standard input"
-	}
-	p, err := c.parse(file, source)
-	return p, source, inPolicy(file, source, err)
-}
-
-// parse reads a policy; one that is applied already was read before.
-func (c *cli) parse(file string, source []byte) (*policy.Policy, error) {
-	a, err := c.agent()
-	if err != nil {
-		return policy.Parse(file, source)
-	}
-	return a.Parse(file, source)
-}
-
-// inPolicy gives errors of a policy the text that they point into.
-func inPolicy(file string, source []byte, err error) error {
-	var wrong policy.Errors
-	var known *policyError
-	if errors.As(err, &wrong) && !errors.As(err, &known) {
-		return &policyError{file, source, wrong}
-	}
-	return err
-}
-
-// needsCgroup2 refuses a policy that asks for more than net_prio where nothing
-// tells sockets by their cgroup.
-func needsCgroup2(a *agent.Agent, p *policy.Policy) error {
-	if a.Scope.Cgroup != "" {
-		return nil
-	}
-	for _, w := range p.Workloads {
-		if w.Via == policy.ViaBPF {
-			return errNoCgroup2
-		}
-	}
-	if len(p.Links) > 0 {
-		return errNoCgroup2
-	}
-	return nil
-}
-
-// read reads a file, or standard input for -. A pipe that stays silent does
-// not keep a signal waiting.
-func (c *cli) read(ctx context.Context, file string) ([]byte, error) {
-	type result struct {
-		text []byte
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		var r result
-		if file == "-" {
-			r.text, r.err = io.ReadAll(c.stdin)
-		} else {
-			r.text, r.err = os.ReadFile(file)
-		}
-		done <- r
-	}()
-	select {
-	case r := <-done:
-		return r.text, r.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// count renders a number of things: 1 link, 2 links.
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }

@@ -64,8 +64,8 @@ func policyFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.She
 
 // inTime asks for words, and gives up silently when that takes too long or does
 // not work.
-func inTime(ask func(context.Context) ([]string, error)) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+func (c *cli) inTime(ask func(context.Context) ([]string, error)) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), c.completeIn)
 	defer cancel()
 	found := make(chan []string, 1)
 	go func() {
@@ -85,7 +85,7 @@ func inTime(ask func(context.Context) ([]string, error)) []string {
 
 // completeUnit completes the units that run.
 func (c *cli) completeUnit(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return inTime(func(ctx context.Context) ([]string, error) {
+	return c.inTime(func(ctx context.Context) ([]string, error) {
 		h, err := workload.FindHierarchies()
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func (c *cli) completePriority(_ *cobra.Command, _ []string, typed string) ([]st
 	if strings.Contains(typed[len(done):], "=") {
 		return nil, directive
 	}
-	links := inTime(func(ctx context.Context) (names []string, err error) {
+	links := c.inTime(func(ctx context.Context) (names []string, err error) {
 		scope, err := c.scope()
 		if err != nil {
 			return nil, err

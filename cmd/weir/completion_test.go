@@ -14,6 +14,7 @@ import (
 func TestInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		words := []string{"eth0"}
+		c := &cli{env: system()}
 		for _, tt := range []struct {
 			name string
 			ask  func(context.Context) ([]string, error)
@@ -24,7 +25,7 @@ func TestInTime(t *testing.T) {
 			{"slow", func(ctx context.Context) ([]string, error) { time.Sleep(time.Minute); return words, nil }, nil},
 		} {
 			start := time.Now()
-			got := inTime(tt.ask)
+			got := c.inTime(tt.ask)
 			if diff := cmp.Diff(tt.want, got); diff != "" || time.Since(start) > 150*time.Millisecond {
 				t.Errorf("%s after %s: %s", tt.name, time.Since(start), diff)
 			}

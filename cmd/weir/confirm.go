@@ -29,17 +29,17 @@ change was rolled back.`,
 			}
 			s, err := a.Status(cmd.Context())
 			if err != nil {
-				return err
+				return fmt.Errorf("confirm: %w", err)
 			}
-			if s.Unfinished != nil && s.Pending != nil {
-				return fmt.Errorf("confirm: %w at %q: there is no whole to keep", agent.ErrUnfinished, s.Unfinished.Text)
-			}
-			err = patiently(cmd.Context(), amongReaders, a.Confirm)
+			err = patiently(cmd.Context(), amongFew, a.Confirm)
 			if errors.Is(err, agent.ErrNothingPending) && rolledBackLast(s) {
 				return coded{code: exitRolledBack, error: &hinted{
 					fmt.Errorf("confirm: too late: rolled back at %s: %s", s.Rollback.When.Local().Format(time.DateTime), s.Rollback.Reason),
 					[]string{"weir apply --confirm 90s FILE tries again"},
 				}}
+			}
+			if errors.Is(err, agent.ErrUnfinished) {
+				err = &hinted{err, []string{"weir rollback takes it back"}}
 			}
 			if err != nil {
 				return fmt.Errorf("confirm: %w", err)
@@ -69,14 +69,14 @@ pass, and prove it by reading the kernel. The policy before is in force again.`,
 			a.Progress = progress.step
 			// Half a rollback is worse than one that a signal has to wait for.
 			ctx := context.WithoutCancel(cmd.Context())
-			err = patiently(ctx, amongReaders, func() error { return a.Rollback(ctx, "weir rollback was called") })
+			err = patiently(ctx, amongFew, func() error { return a.Rollback(ctx, "weir rollback was called") })
 			progress.end()
 			if err != nil {
 				return fmt.Errorf("rollback: %w", err)
 			}
-			s, err := a.Status(cmd.Context())
+			s, err := a.Status(ctx)
 			if err != nil {
-				return err
+				return fmt.Errorf("rolled back; and look at it: %w", err)
 			}
 			_, err = fmt.Fprintf(c.stdout, "Rolled back.\n%s\n", verdictLine(c.paint(c.stdout), s.OK, s.Verdict))
 			return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,10 +29,12 @@ func (c *cli) detach(scope state.Scope) func(args ...string) (int, error) {
 		if err := cmd.Start(); err != nil {
 			return 0, fmt.Errorf("start weir %s: %w", args[0], err)
 		}
-		if scope.Pins == state.HostPins {
-			leaveSession(cmd.Process.Pid)
-		}
 		pid := cmd.Process.Pid
+		if scope.Pins == state.HostPins {
+			if err := leaveSession(pid); err != nil {
+				c.warn("%s stays in this session's cgroup and may end with it: %v", args[0], err)
+			}
+		}
 		return pid, cmd.Process.Release()
 	}
 }
@@ -40,17 +43,18 @@ func (c *cli) detach(scope state.Scope) func(args ...string) (int, error) {
 // the end of a login it kills all that is left in it (KillUserProcesses=). The
 // root of the hierarchy belongs to no unit. This is done before the first
 // change, and where it can not be done the process goes on as it is.
-func leaveSession(pid int) {
+func leaveSession(pid int) error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return
+		return nil
 	}
 	h, err := workload.FindHierarchies()
 	if err != nil {
-		return
+		return err
 	}
 	for _, root := range []string{h.V2, h.V1["name=systemd"]} {
 		if root != "" {
-			_ = os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+			err = errors.Join(err, os.WriteFile(filepath.Join(root, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0))
 		}
 	}
+	return err
 }

@@ -28,7 +28,8 @@ Everything is found out by trying, in namespaces that are gone afterwards.
 Exit code 1 says that something is missing.`,
 		Example: `  sudo weir doctor
   sudo weir doctor --json | jq '.findings[] | select(.state != "ok")'`,
-		Args: nothing,
+		Args:              nothing,
+		ValidArgsFunction: first(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := c.agent()
 			if err != nil {
@@ -42,7 +43,7 @@ Exit code 1 says that something is missing.`,
 			if asJSON {
 				err = c.printJSON(doctorReport{schemaVersion, findings})
 			} else {
-				err = printFindings(c.stdout, c.paint(c.stdout), findings)
+				err = printFindings(c.stdout, c.paint(c.stdout), c.columns(c.stdout), findings)
 			}
 			if err == nil && tally(findings)[plan.FindingFail] > 0 {
 				return told(exitFailed)
@@ -55,9 +56,10 @@ Exit code 1 says that something is missing.`,
 }
 
 // printFindings prints a line for what is ok, more for what is not, and a sum
-// at the end where anything should be mended.
-func printFindings(w io.Writer, paint painter, findings []plan.Finding) error {
-	colors := map[plan.FindingState]func(string) string{
+// at the end where anything should be mended. What mends it stays in one piece: it
+// is there to be copied.
+func printFindings(w io.Writer, paint painter, columns int, findings []plan.Finding) error {
+	colours := map[plan.FindingState]func(string) string{
 		plan.FindingOK: paint.green, plan.FindingWarn: paint.yellow, plan.FindingFail: paint.red, plan.FindingSkip: paint.dim,
 	}
 	width := 0
@@ -66,9 +68,11 @@ func printFindings(w io.Writer, paint painter, findings []plan.Finding) error {
 	}
 	var b strings.Builder
 	for _, f := range findings {
-		fmt.Fprintf(&b, "%s  %-*s  %s\n", colors[f.State](fmt.Sprintf("%-4s", f.State)), width, f.ID, f.Text)
+		var line strings.Builder
+		hang(&line, fmt.Sprintf("%-4s  %-*s  ", f.State, width, f.ID), f.Text, columns, nil)
+		b.WriteString(strings.Replace(line.String(), string(f.State), colours[f.State](string(f.State)), 1))
 		if f.Stops != "" {
-			fmt.Fprintf(&b, "%*s  stops: %s\n", width+6, "", f.Stops)
+			hang(&b, fmt.Sprintf("%*s  stops: ", width+6, ""), f.Stops, columns, nil)
 		}
 		if f.Mend != "" {
 			fmt.Fprintf(&b, "%*s  mend:  %s\n", width+6, "", f.Mend)

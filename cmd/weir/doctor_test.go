@@ -31,18 +31,21 @@ skip  b  two
 		{"not well", []plan.Finding{
 			{ID: "a", State: plan.FindingOK, Text: "one"},
 			{ID: "bc", State: plan.FindingFail, Text: "two", Stops: "everything", Mend: "modprobe two"},
-			{ID: "d", State: plan.FindingSkip, Text: "three"},
+			{ID: "d", State: plan.FindingSkip, Text: "three that take more than one line of a narrow terminal", Stops: "all that stands on more than one line"},
 		}, `
 ok    a   one
 fail  bc  two
           stops: everything
           mend:  modprobe two
-skip  d   three
+skip  d   three that take more than one
+          line of a narrow terminal
+          stops: all that stands on more
+                 than one line
 1 ok, 0 warn, 1 fail, 1 skip
 `},
 	} {
 		var b strings.Builder
-		if err := printFindings(&b, painter{}, tt.findings); err != nil {
+		if err := printFindings(&b, painter{}, 40, tt.findings); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), b.String()); diff != "" {

@@ -29,7 +29,7 @@ func TestWholeHost(t *testing.T) {
 func TestNoCgroup2(t *testing.T) {
 	h := newHost(t, "eth0")
 	h.scope.Cgroup = ""
-	file := policyFile(t, twoWorkloads)
+	file := writePolicy(t, twoWorkloads)
 	for _, args := range [][]string{{"apply", file}, {"plan", file}, {"run", "--priority", "3", "true"}} {
 		cmd := h.command(t, args...)
 		var out strings.Builder

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +15,7 @@ import (
 	"github.com/weir-net/weir/internal/testutil/feature"
 )
 
-// Every example applies on a host that has its links: what it names of users and
-// files is on any Debian, or is skipped by name.
+// Every example applies on a host that has its links.
 func TestExamplesApply(t *testing.T) {
 	testutil.Needs(t, "root", "cgroup2", "htb qdisc")
 	files, err := filepath.Glob("../../examples/*.yaml")
@@ -46,6 +46,11 @@ func TestExamplesApply(t *testing.T) {
 				if w.Via == policy.ViaNetPrio {
 					testutil.Needs(t, "net_prio")
 				}
+				for _, m := range w.Match {
+					if m.Kind == policy.KindCgroup && m.Cgroup.Controller != "" {
+						testutil.Needs(t, "v1 "+m.Cgroup.Controller)
+					}
+				}
 			}
 			code, out := h.weir(t, "apply", file)
 			if code != 0 || !strings.Contains(string(out), "\nkept: ") {
@@ -65,7 +70,8 @@ func TestExamplesApply(t *testing.T) {
 }
 
 // onThisHost puts in what no example can know: the number of a process that
-// runs, and a rate where no scheduler of this kernel does without.
+// runs, users and a program that are here, and a rate where no scheduler of this
+// kernel does without.
 func onThisHost(t *testing.T, text []byte) []byte {
 	t.Helper()
 	sleep := exec.Command("sleep", "60")
@@ -76,9 +82,25 @@ func onThisHost(t *testing.T, text []byte) []byte {
 		_ = sleep.Process.Kill()
 		_ = sleep.Wait()
 	})
-	text = bytes.ReplaceAll(text, []byte("pid: 730"), fmt.Appendf(nil, "pid: %d", sleep.Process.Pid))
+	put := func(old, format string, args ...any) {
+		text = bytes.ReplaceAll(text, []byte(old), fmt.Appendf(nil, format, args...))
+	}
+	put("pid: 730", "pid: %d", sleep.Process.Pid)
+	for name, id := range map[string]int{"www-data": 33, "backup": 34} {
+		if _, err := user.Lookup(name); err != nil {
+			put("user: "+name, "user: %d", id)
+		}
+	}
+	const program = "/usr/lib/apt/methods/http"
+	if _, err := os.Stat(program); err != nil {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		put("exe: "+program, "exe: %s", self)
+	}
 	if has, err := feature.Has("prio qdisc"); err == nil && !has {
-		text = bytes.ReplaceAll(text, []byte("eth0: # nothing but defaults"), []byte("eth0: {rate: 1Gbit}"))
+		put("eth0: # nothing but defaults", "eth0: {rate: 1Gbit}")
 	}
 	return text
 }

@@ -25,12 +25,13 @@ const (
 const exitCodes = `Exit codes of weir:
 
     0  done
-    1  failed: nothing was changed, or everything is as it was before;
-       doctor: something that promises need is missing
+    1  failed: nothing was changed, everything is as it was before, or the
+       message says what is not; doctor: something that promises need is missing
     2  plan has differences (only with --detailed-exitcode)
     3  applied, then rolled back
     4  a privilege is missing: the message says which, and two ways to get it
-    5  a promise is broken, or a lab did not show what it should
+    5  a promise is broken, a change was broken off, or a lab did not show what
+       it should
    64  wrong use of the command line
    65  wrong policy
   130  interrupted (SIGINT), as in shells: 128 and the number of the signal
@@ -58,6 +59,12 @@ type coded struct {
 
 func (c coded) Unwrap() error { return c.error }
 
+// A leftBehind error is told even where a signal ended the program: something is
+// not as it was.
+type leftBehind struct{ error }
+
+func (l leftBehind) Unwrap() error { return l.error }
+
 // told ends the program with a code after everything was printed.
 func told(code int) error {
 	return coded{error: fmt.Errorf("exit code %d", code), code: code, quiet: true}
@@ -70,6 +77,10 @@ func (c *cli) end(ctx context.Context, err error) int {
 	}
 	var signal interrupted
 	if errors.As(err, &signal) || errors.As(context.Cause(ctx), &signal) {
+		var left leftBehind
+		if errors.As(err, &left) {
+			c.printError(left)
+		}
 		return 128 + int(signal.signal)
 	}
 	c.printError(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -24,6 +25,22 @@ func TestCode(t *testing.T) {
 	} {
 		if got := code(tt.err); got != tt.want {
 			t.Errorf("%v: got %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+// A signal needs no words, but what is left half done does.
+func TestEndBySignal(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interrupted{15})
+	for said, err := range map[string]error{
+		"":                    fmt.Errorf("apply: %w", ctx.Err()),
+		"error: half of it\n": leftBehind{errors.New("half of it")},
+	} {
+		var b buffers
+		c := &cli{env: env{stderr: &b.stderr}, color: "never"}
+		if code := c.end(ctx, err); code != 143 || b.stderr.String() != said {
+			t.Errorf("%v: exit code %d, %q", err, code, &b.stderr)
 		}
 	}
 }

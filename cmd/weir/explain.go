@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -42,7 +43,7 @@ socket here, as one that is forwarded.`,
 			if err != nil {
 				return err
 			}
-			x, err := ask(cmd, a)
+			x, err := ask(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -64,7 +65,8 @@ socket here, as one that is forwarded.`,
 	return cmd
 }
 
-type question func(*cobra.Command, *agent.Agent) (*agent.Explanation, error)
+// A question is put to the agent.
+type question func(context.Context, *agent.Agent) (*agent.Explanation, error)
 
 // question turns the flags into what to ask the agent.
 func (f explainFlags) question() (question, error) {
@@ -84,20 +86,20 @@ func (f explainFlags) question() (question, error) {
 	case f.pid != "":
 		var pid uint32
 		pid, err = policy.ParsePID(f.pid)
-		q = func(cmd *cobra.Command, a *agent.Agent) (*agent.Explanation, error) {
-			return a.ExplainPID(cmd.Context(), pid)
+		q = func(ctx context.Context, a *agent.Agent) (*agent.Explanation, error) {
+			return a.ExplainPID(ctx, pid)
 		}
 	case f.socket != "":
 		var spec workload.SocketSpec
 		spec, err = workload.ParseSocketSpec(f.socket)
-		q = func(cmd *cobra.Command, a *agent.Agent) (*agent.Explanation, error) {
-			return a.ExplainSocket(cmd.Context(), spec)
+		q = func(ctx context.Context, a *agent.Agent) (*agent.Explanation, error) {
+			return a.ExplainSocket(ctx, spec)
 		}
 	default:
 		var packet plan.Packet
 		packet, err = plan.ParsePacket(f.flow)
-		q = func(cmd *cobra.Command, a *agent.Agent) (*agent.Explanation, error) {
-			return a.ExplainFlow(cmd.Context(), packet, f.flow)
+		q = func(ctx context.Context, a *agent.Agent) (*agent.Explanation, error) {
+			return a.ExplainFlow(ctx, packet, f.flow)
 		}
 	}
 	if err != nil {
@@ -121,7 +123,7 @@ func explanation(paint painter, width int, x *agent.Explanation) string {
 	var b strings.Builder
 	explainOne(&b, paint, width, x, "")
 	if len(x.Sockets) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", count(len(x.Sockets), "open socket")+":")
+		fmt.Fprintf(&b, "\n%s:\n", count(len(x.Sockets), "open socket"))
 	}
 	for i := range x.Sockets {
 		explainOne(&b, paint, width, &x.Sockets[i], "  ")

@@ -47,30 +47,6 @@ func (c *cli) guard() *cobra.Command {
 	}
 }
 
-// A guardWatch knows the guard that an apply has started.
-type guardWatch struct{ pid int }
-
-// watchDetach looks at what the agent starts from now on.
-func watchDetach(a *agent.Agent) *guardWatch {
-	w, start := &guardWatch{}, a.Detach
-	a.Detach = func(args ...string) (int, error) {
-		pid, err := start(args...)
-		if err == nil && args[0] == agent.Guardian {
-			w.pid = pid
-		}
-		return pid, err
-	}
-	return w
-}
-
-// dismiss ends a guard that has nothing to guard, instead of letting it wait for
-// its deadline.
-func (w *guardWatch) dismiss() {
-	if w.pid != 0 {
-		_ = syscall.Kill(w.pid, syscall.SIGTERM)
-	}
-}
-
 // endEarly takes the change back when the guard itself is told to end: without
 // it nobody would. The host is on its way down, or somebody means the change.
 func endEarly(a *agent.Agent) (acted bool, err error) {

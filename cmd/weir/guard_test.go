@@ -13,17 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/testutil"
 )
 
-// A broken-off change is taken back within a second after its deadline though
-// everything that its caller started was killed, and those who were absent hear
+// A broken-off change is taken back from within a second after its deadline on,
+// though everything that its caller started was killed, and those who were absent hear
 // of it.
 func TestGuardOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "eth0")
-	file := policyFile(t, twoWorkloads)
+	file := writePolicy(t, twoWorkloads)
 	before := h.here.Output("tc", "qdisc", "show", "dev", "eth0")
-	h.applyAndKill(t, file)
+	// Some commands come before the deadline, however slow the machine is.
+	start := time.Now()
+	h.status(t)
+	h.applyAndKill(t, file, max(shortestWait, 20*time.Since(start)))
 	pending := h.record(t).Pending
 	if pending == nil {
 		t.Fatal("nothing is pending")
@@ -42,9 +46,9 @@ func TestGuardOutlivesItsCaller(t *testing.T) {
 		t.Error("status has confirmed")
 	}
 	time.Sleep(time.Until(pending.Deadline))
-	late := h.until(t, 3*time.Second, func() bool { return strings.HasPrefix(h.status(t), "nothing is applied") })
-	if late > time.Second {
-		t.Errorf("taken back %s after the deadline", late)
+	h.until(t, func() bool { return strings.HasPrefix(h.status(t), "nothing is applied") })
+	if late := h.record(t).Rollback.When.Sub(pending.Deadline); late > time.Second {
+		t.Errorf("the guard began %s after the deadline", late)
 	}
 	if after := h.here.Output("tc", "qdisc", "show", "dev", "eth0"); after != before {
 		t.Errorf("after the rollback\n%sbefore\n%s", after, before)
@@ -52,7 +56,7 @@ func TestGuardOutlivesItsCaller(t *testing.T) {
 	if s := h.status(t); !strings.Contains(s, "rolled back at") || !strings.Contains(s, "no confirmation came") {
 		t.Errorf("status tells of no rollback:\n%s", s)
 	}
-	h.until(t, time.Second, func() bool { return !alive(pending.Guard) })
+	h.until(t, func() bool { return !alive(pending.Guard) })
 	terminal, log := h.heard()
 	for where, text := range map[string]string{"terminal": terminal, "log": log} {
 		if !strings.Contains(text, "the change was rolled back: no confirmation came before") {
@@ -68,8 +72,8 @@ func TestGuardOutlivesItsCaller(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "eth0")
-	file := policyFile(t, twoWorkloads)
-	if code, out := h.weir(t, "apply", "--confirm", "1m", file); code != 0 || !strings.Contains(string(out), "weir rollback    take it back now") {
+	file := writePolicy(t, twoWorkloads)
+	if code, out := h.weir(t, "apply", "--confirm", "10m", file); code != 0 || !strings.Contains(string(out), "weir rollback    take it back now") {
 		t.Fatalf("apply: exit code %d\n%s", code, out)
 	}
 	for _, read := range [][]string{{"status"}, {"plan", file}, {"explain", "--pid", "1"}, {"doctor"}, {"check", file}} {
@@ -82,7 +86,7 @@ func TestConfirm(t *testing.T) {
 	if code, out := h.weir(t, "confirm"); code != 0 || !strings.HasPrefix(string(out), "Kept.\nkept: all 2 promises") {
 		t.Errorf("confirm: exit code %d\n%s", code, out)
 	}
-	h.until(t, time.Second, func() bool { return !alive(pending.Guard) })
+	h.until(t, func() bool { return !alive(pending.Guard) })
 	if s := h.status(t); !strings.HasPrefix(s, "kept: all 2 promises") || strings.Contains(s, "Taken back") {
 		t.Errorf("status after the confirmation:\n%s", s)
 	}
@@ -99,7 +103,7 @@ func TestConfirm(t *testing.T) {
 func TestGuardIsDetached(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "eth0")
-	file := policyFile(t, twoWorkloads)
+	file := writePolicy(t, twoWorkloads)
 	if code, _ := h.weir(t, "apply", "--confirm", "5m", file); code != 0 {
 		t.Fatalf("apply: exit code %d", code)
 	}
@@ -112,14 +116,14 @@ func TestGuardIsDetached(t *testing.T) {
 			t.Errorf("descriptor %d of the guard is %s", fd, target)
 		}
 	}
-	h.until(t, 3*time.Second, func() bool { return ignoresHangup(guard) })
+	h.until(t, func() bool { return ignoresHangup(guard) })
 	_ = unix.Kill(guard, unix.SIGHUP)
 	time.Sleep(300 * time.Millisecond)
 	if !alive(guard) || h.record(t).Pending == nil {
 		t.Fatal("a hangup ended the guard")
 	}
 	_ = unix.Kill(guard, unix.SIGTERM)
-	h.until(t, 3*time.Second, func() bool { return !alive(guard) })
+	h.until(t, func() bool { return !alive(guard) })
 	if s := h.status(t); !strings.HasPrefix(s, "nothing is applied") || !strings.Contains(s, "its guard was ended") {
 		t.Errorf("status after the guard was ended:\n%s", s)
 	}
@@ -129,12 +133,12 @@ func TestGuardIsDetached(t *testing.T) {
 func TestGuardOfNothingEnds(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "eth0")
-	file := policyFile(t, twoWorkloads)
+	file := writePolicy(t, twoWorkloads)
 	h.weir(t, "apply", file)
 	if code, out := h.weir(t, "apply", "--confirm", "5m", file); code != 0 || !strings.HasPrefix(string(out), "No changes.") {
 		t.Fatalf("exit code %d\n%s", code, out)
 	}
-	h.until(t, 3*time.Second, func() bool { return h.processes("weir\x00guard\x00") == 0 })
+	h.until(t, func() bool { return h.processes("weir\x00guard\x00") == 0 })
 	if s := h.status(t); !strings.HasPrefix(s, "kept") || strings.Contains(s, "rolled back") {
 		t.Errorf("the guard has acted:\n%s", s)
 	}
@@ -144,9 +148,9 @@ func TestGuardOfNothingEnds(t *testing.T) {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, "eth0")
-	first, second := policyFile(t, twoWorkloads), policyFile(t, strings.Replace(twoWorkloads, "100Mbit", "50Mbit", 1))
+	first, second := writePolicy(t, twoWorkloads), writePolicy(t, strings.Replace(twoWorkloads, "100Mbit", "50Mbit", 1))
 	h.weir(t, "apply", first)
-	before := h.here.Output("tc", "class", "show", "dev", "eth0")
+	before := testutil.Lasting(h.here.Output("tc", "class", "show", "dev", "eth0"))
 	h.weir(t, "apply", "--confirm", "5m", second)
 	if now := h.here.Output("tc", "class", "show", "dev", "eth0"); !strings.Contains(now, "50Mbit") {
 		t.Fatalf("the second policy is not in force:\n%s", now)
@@ -154,20 +158,20 @@ func TestRollback(t *testing.T) {
 	if code, out := h.weir(t, "rollback"); code != 0 || !strings.HasPrefix(string(out), "Rolled back.\nkept: all 2 promises") {
 		t.Errorf("rollback: exit code %d\n%s", code, out)
 	}
-	if after := h.here.Output("tc", "class", "show", "dev", "eth0"); after != before {
+	if after := testutil.Lasting(h.here.Output("tc", "class", "show", "dev", "eth0")); after != before {
 		t.Errorf("after the rollback\n%sbefore\n%s", after, before)
 	}
 }
 
 // applyAndKill kills an apply and its process group when it is half done.
-func (h *testHost) applyAndKill(t *testing.T, file string) {
+func (h *testHost) applyAndKill(t *testing.T, file string, confirm time.Duration) {
 	t.Helper()
-	cmd := h.command(t, "apply", "--confirm", "10s", file)
+	cmd := h.command(t, "apply", "--confirm", confirm.String(), file)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	h.midway(t)
+	h.midway(t, 4)
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -177,23 +181,23 @@ func (h *testHost) applyAndKill(t *testing.T, file string) {
 	}
 }
 
-// midway returns when an apply has done some of its steps.
-func (h *testHost) midway(t *testing.T) {
+// midway returns when a change has come to one of its steps.
+func (h *testHost) midway(t *testing.T, step int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		var j state.Journal
 		text, _ := os.ReadFile(filepath.Join(h.scope.Run, "journal.json"))
 		_ = json.Unmarshal(text, &j)
-		if j.Step >= 4 {
+		if j.Step >= step {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the apply does not begin")
+			t.Fatal("the change does not begin")
 		}
 	}
 }
 
-func policyFile(t *testing.T, text string) string {
+func writePolicy(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

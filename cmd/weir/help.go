@@ -13,12 +13,12 @@ import (
 // help is cobra's help command, except that it tells a mistyped topic by its
 // exit code.
 func (c *cli) help() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "help [COMMAND | TOPIC]",
-		Short: "Explain a command or a topic: exit-codes",
+	return &cobra.Command{
+		Use:   "help [COMMAND | exit-codes | man DIR]",
+		Short: "Explain a command or the exit codes, or write the manual pages",
 		Example: `  weir help check
   weir help exit-codes
-  weir help man /usr/local/share/man/man1     write the manual pages`,
+  weir help man /usr/local/share/man/man1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topics := map[string]func([]string) error{
 				"exit-codes": func([]string) error { _, err := io.WriteString(c.stdout, exitCodes); return err },
@@ -46,7 +46,6 @@ func (c *cli) help() *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	return cmd
 }
 
 // printHelp is the --help of every command. It starts with examples.

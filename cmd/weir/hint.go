@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/kernel/netprio"
 	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/lab"
@@ -56,6 +59,8 @@ func knownErrors() []advice {
 	return []advice{
 		{state.ErrBusy, []string{"wait until it has ended, and try again"}},
 		{state.ErrOtherVersion, []string{"weir reset of the version that wrote it, or a reboot, makes the host its own again"}},
+		{bpf.ErrOtherVersion, []string{"weir reset, and then weir apply FILE: what is pinned is of another version"}},
+		{bpf.ErrFull, []string{"weir apply FILE makes larger tables: there is room for some hundred weir set between two of them"}},
 		{agent.ErrRolledBack, []string{"weir status tells what is in force; weir doctor what this host can do"}},
 		{agent.ErrUnfinished, []string{"weir apply FILE finishes it, weir reset takes it back"}},
 		{agent.ErrPending, []string{"weir confirm keeps it, weir rollback takes it back"}},
@@ -65,6 +70,7 @@ func knownErrors() []advice {
 		{netprio.ErrNetns, []string{"use weir's own programs: leave out via: net_prio, or --via net_prio"}},
 		{netprio.ErrNoController, []string{"leave out net_prio: weir's own programs need no such controller"}},
 		{netprio.ErrDisabled, []string{"boot without cgroup_no_v1=net_prio, or leave out net_prio"}},
+		{unix.EROFS, []string{"its file system is mounted read-only: mount -o remount,rw changes that"}},
 		{tc.ErrForeign, []string{"adopt: true of the link lets Weir replace it, and weir reset puts it back"}},
 		{workload.ErrGone, []string{"ps -e shows what runs"}},
 		{workload.ErrPIDNamespace, []string{"run weir on the host itself, not in a container"}},

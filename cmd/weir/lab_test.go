@@ -51,6 +51,7 @@ func TestLabRun(t *testing.T) {
 // A lab that is interrupted leaves nothing behind.
 func TestInterruptedLab(t *testing.T) {
 	testutil.Needs(t, "root", "cgroup2", "htb qdisc")
+	interruptible(t)
 	cmd := weir(t, "lab", "run", "ssh")
 	cmd.Dir = t.TempDir()
 	var stderr strings.Builder

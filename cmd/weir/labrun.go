@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/lab"
 	"github.com/weir-net/weir/internal/lab/scoped"
@@ -31,14 +26,14 @@ type labFlags struct {
 func (c *cli) labRun() *cobra.Command {
 	var f labFlags
 	cmd := &cobra.Command{
-		Use:   "run [--rate RATE] [--repetitions N] [--scheduler NAME] [--output PAGE] [--keep FILE] [--json] NAME",
+		Use:   "run [--rate RATE] [--repetitions N] [--scheduler NAME] [-o PAGE] [--keep FILE] [--json] NAME",
 		Short: "Run a lab: a table, and a page with plots",
 		Long: `Run a lab. It takes about a minute, prints a table and writes one self-contained
 HTML page with plots, the environment and the raw data. Exit code 5 says that the
 lab did not show what it should. With --json the result alone goes to standard
-output, and a page is written only where --output says so.`,
+output, and a page is written only where -o says so.`,
 		Example: `  sudo weir lab run ssh
-  sudo weir lab run ssh --rate 1Gbit --output ssh.html
+  sudo weir lab run ssh --rate 1Gbit -o ssh.html
   sudo weir lab run priority --json > priority.json`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: first(labNames()...),
@@ -48,7 +43,7 @@ output, and a page is written only where --output says so.`,
 	cmd.Flags().IntVar(&f.repetitions, "repetitions", 0, "run each arm `N` times, 1 to 100; 0 leaves it to the lab")
 	schedulers := []string{string(policy.Auto), string(policy.MQPrio), string(policy.Prio), string(policy.ETS), string(policy.HTB), string(policy.FQ)}
 	cmd.Flags().Var(oneOf(&f.scheduler, schedulers...), "scheduler", "what keeps the order: `NAME` is auto, mqprio, prio, ets, htb or fq")
-	cmd.Flags().StringVar(&f.output, "output", "", "write the `PAGE` here (./weir-lab-NAME.html)")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "", "write the `PAGE` here (./weir-lab-NAME.html)")
 	cmd.Flags().StringVar(&f.keep, "keep", "", "keep the result as JSON in a `FILE`")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
 	_ = cmd.RegisterFlagCompletionFunc("scheduler", cobra.FixedCompletions(schedulers, cobra.ShellCompDirectiveNoFileComp))
@@ -67,22 +62,23 @@ func (c *cli) runLab(cmd *cobra.Command, name string, f labFlags) error {
 	if _, err := c.privileged(cmd); err != nil {
 		return err
 	}
+	for _, path := range []string{f.output, f.keep} {
+		if err := writable(path); err != nil {
+			return err
+		}
+	}
 	r, err := c.experiment(cmd.Context(), name, f)
 	if err != nil {
 		return err
 	}
-	if f.keep != "" {
-		if err := writeResult(f.keep, r); err != nil {
-			return err
-		}
+	err = c.showLab(r, f)
+	if f.keep != "" { // even where it could not be shown
+		err = errors.Join(err, writeResult(f.keep, r))
 	}
-	if err := c.showLab(r, f); err != nil {
-		return err
-	}
-	if broken(r) {
+	if err == nil && broken(r) {
 		return told(exitBroken)
 	}
-	return nil
+	return err
 }
 
 // experiment runs the lab in a scope that is gone afterwards.
@@ -91,7 +87,11 @@ func (c *cli) experiment(ctx context.Context, name string, f labFlags) (r report
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, controller.Close()) }()
+	defer func() {
+		if left := controller.Close(); left != nil {
+			err = errors.Join(err, leftBehind{left})
+		}
+	}()
 	progress := c.progress()
 	defer progress.end()
 	return lab.Run(ctx, name, lab.Options{
@@ -144,75 +144,4 @@ func (c *cli) showLab(r report.Result, f labFlags) error {
 	}
 	_, err := fmt.Fprintf(c.stdout, "\nPage: %s\n", page)
 	return err
-}
-
-// somewhere is a name in the current directory, or in a new one where that can
-// not be written to.
-func somewhere(name string) (string, error) {
-	if unix.Access(".", unix.W_OK) == nil {
-		return "." + string(filepath.Separator) + name, nil
-	}
-	dir, err := os.MkdirTemp("", "weir-lab-")
-	if err != nil {
-		return "", fmt.Errorf("find a place for the page: %w", err)
-	}
-	return filepath.Join(dir, name), nil
-}
-
-func writePage(path string, r report.Result) error {
-	var b bytes.Buffer
-	if err := report.Page(&b, r); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write page: %w", err)
-	}
-	return nil
-}
-
-func writeResult(path string, r report.Result) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(text, '\n'), 0o644)
-	}
-	if err != nil {
-		return fmt.Errorf("keep result: %w", err)
-	}
-	return nil
-}
-
-func (c *cli) labPage() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "page -o PAGE FILE",
-		Short: "Make the page of a lab again, from its JSON alone",
-		Example: `  sudo weir lab run ssh --keep ssh.json
-  weir lab page ssh.json -o ssh.html`,
-		Args: exactly("FILE"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return []string{"json"}, cobra.ShellCompDirectiveFilterFileExt
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if output == "" {
-				return &usageError{"weir lab page needs -o PAGE", "weir lab page " + shellWord(args[0]) + " -o PAGE"}
-			}
-			text, err := c.read(cmd.Context(), args[0])
-			if err != nil {
-				return fmt.Errorf("read result: %w", err)
-			}
-			var r report.Result
-			if err := json.Unmarshal(text, &r); err != nil {
-				return fmt.Errorf("read result %s: %w", args[0], err)
-			}
-			if r.SchemaVersion != report.SchemaVersion || r.Lab == "" {
-				return fmt.Errorf("read result %s: it is no result of a lab in form %s", args[0], report.SchemaVersion)
-			}
-			return writePage(output, r)
-		},
-	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "write the `PAGE` here")
-	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -55,7 +54,7 @@ shells, for a command that is not there or can not run.`,
 				return fmt.Errorf("run %s: %w", args[0], err)
 			}
 			err = unix.Exec(path, args, c.environ())
-			return coded{fmt.Errorf("run %s: %w", args[0], err), exitNotExecutable, false}
+			return coded{error: fmt.Errorf("run %s: %w", args[0], err), code: exitNotExecutable}
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
@@ -67,16 +66,16 @@ shells, for a command that is not there or can not run.`,
 func lookUp(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
-	case err == nil, errors.Is(err, exec.ErrDot) && strings.Contains(name, "/"):
+	case err == nil, errors.Is(err, exec.ErrDot): // PATH names a relative directory
 		return path, nil
-	case errors.Is(err, exec.ErrNotFound), errors.Is(err, exec.ErrDot):
-		return "", coded{fmt.Errorf("run %s: command not found", name), exitNotFound, false}
+	case errors.Is(err, exec.ErrNotFound):
+		return "", coded{error: fmt.Errorf("run %s: command not found", name), code: exitNotFound}
 	case errors.Is(err, fs.ErrNotExist):
-		return "", coded{fmt.Errorf("run %s: no such file", name), exitNotFound, false}
+		return "", coded{error: fmt.Errorf("run %s: no such file", name), code: exitNotFound}
 	case errors.Is(err, fs.ErrPermission):
-		return "", coded{fmt.Errorf("run %s: it is not executable", name), exitNotExecutable, false}
+		return "", coded{error: fmt.Errorf("run %s: it is not executable", name), code: exitNotExecutable}
 	}
-	return "", coded{fmt.Errorf("run %s: %w", name, errors.Unwrap(err)), exitNotExecutable, false}
+	return "", coded{error: fmt.Errorf("run %s: %w", name, errors.Unwrap(err)), code: exitNotExecutable}
 }
 
 func viaOf(flag string) policy.Via {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -50,6 +51,7 @@ func weirMain() {
 	e := system()
 	e.scope = func() (s state.Scope, err error) { return s, json.Unmarshal([]byte(text), &s) }
 	e.terminals, e.systemLog = os.Getenv(terminalsVar), os.Getenv(logVar)
+	e.completeIn = time.Minute // a virtual machine is slow
 	os.Exit(run(ctx, e))
 }
 

@@ -7,17 +7,6 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// A policyError is a wrong policy with the text that its errors point into.
-type policyError struct {
-	file   string
-	source []byte
-	errors policy.Errors
-}
-
-func (e *policyError) Error() string { return e.file + ": " + e.errors.Error() }
-
-func (e *policyError) Unwrap() error { return e.errors }
-
 // printError is where errors are printed, once.
 func (c *cli) printError(err error) {
 	paint := c.paint(c.stderr)

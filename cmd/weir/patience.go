@@ -8,13 +8,13 @@ import (
 	"github.com/weir-net/weir/internal/state"
 )
 
-// How long a command waits for another weir that holds the lock. Who only reads
-// holds it for a moment, and must not make an apply fail; two applies at once
-// are a mistake that somebody should see. Starting commands is what many do at
+// How long a command waits for another weir that holds the lock. Starting a
+// command holds it for a moment, and must not make an apply fail; two applies at
+// once are a mistake that somebody should see. Commands may be started by many at
 // the same time.
 const (
-	amongReaders = time.Second
-	amongMany    = 5 * time.Second
+	amongFew  = time.Second
+	amongMany = 5 * time.Second
 )
 
 // patiently repeats what another weir keeps from being done.

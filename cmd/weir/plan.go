@@ -53,7 +53,7 @@ refuses it where the host has changed meanwhile. FILE may be - for standard inpu
 
 func (c *cli) runPlan(cmd *cobra.Command, file string, f planFlags) error {
 	ctx := cmd.Context()
-	p, text, err := c.policy(ctx, file)
+	p, err := c.policy(ctx, file)
 	if err != nil {
 		return err
 	}
@@ -61,12 +61,12 @@ func (c *cli) runPlan(cmd *cobra.Command, file string, f planFlags) error {
 	if err != nil {
 		return err
 	}
-	report, err := draft(ctx, a, p, f.steps)
+	report, err := draft(ctx, a, p.Policy, f.steps)
 	if err != nil {
-		return inPolicy(p.File, text, err)
+		return p.located(err)
 	}
 	if f.save != "" {
-		if err := save(f.save, a, c.now(), p, text, report.Differences); err != nil {
+		if err := save(f.save, a, c.now(), p, report.Differences); err != nil {
 			return err
 		}
 	}

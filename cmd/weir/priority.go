@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,14 +23,15 @@ func (f *priorityFlag) String() string { return "" }
 func (f *priorityFlag) Type() string { return "priority" }
 
 func (f *priorityFlag) Set(s string) error {
-	p := policy.Priority{Default: policy.Unset}
 	if !strings.Contains(s, "=") {
 		level, err := policy.ParseLevel(s)
-		p.Default = level
-		f.value, f.given = p, true
-		return err
+		if err != nil {
+			return err
+		}
+		f.value, f.given = policy.Priority{Default: level}, true
+		return nil
 	}
-	p.PerLink = map[string]policy.Level{}
+	p := policy.Priority{Default: policy.Unset, PerLink: map[string]policy.Level{}}
 	for item := range strings.SplitSeq(s, ",") {
 		link, text, ok := strings.Cut(item, "=")
 		_, twice := p.PerLink[link]
@@ -63,7 +65,7 @@ func knownLinks(a *agent.Agent, p policy.Priority) error {
 	if err != nil {
 		return err
 	}
-	for link := range p.PerLink {
+	for _, link := range slices.Sorted(maps.Keys(p.PerLink)) {
 		if !slices.Contains(known, link) {
 			return &hinted{fmt.Errorf("link %q: %w", link, agent.ErrNothingApplied),
 				[]string{didYouMean(link, known, "weir status shows the links under contract")}}

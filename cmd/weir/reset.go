@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,9 @@ that was broken off. Without anything of Weir's there is nothing to do.`,
 			}
 			progress := c.progress()
 			a.Progress = progress.step
-			err = patiently(cmd.Context(), amongReaders, func() error { return a.Reset(cmd.Context()) })
+			// Half a reset is worse than one that a signal has to wait for.
+			ctx := context.WithoutCancel(cmd.Context())
+			err = patiently(ctx, amongFew, func() error { return a.Reset(ctx) })
 			progress.end()
 			switch {
 			case errors.Is(err, agent.ErrNotProved):

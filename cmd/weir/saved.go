@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
-	"github.com/weir-net/weir/internal/policy"
 )
 
 // A savedPlan is what weir plan -o writes: the policy, what it changes, and what
@@ -32,13 +31,13 @@ const savedKind = "weir plan"
 // errStale says that a plan does not say any more what would happen.
 var errStale = errors.New("the plan is stale")
 
-func save(path string, a *agent.Agent, now time.Time, p *policy.Policy, text []byte, d []plan.Difference) error {
+func save(path string, a *agent.Agent, now time.Time, p policyFile, d []plan.Difference) error {
 	basis, err := a.Basis()
 	if err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(savedPlan{
-		schemaVersion, savedKind, version(), now.UTC().Truncate(time.Second), basis, p.File, string(text), d,
+		schemaVersion, savedKind, version(), now.UTC().Truncate(time.Second), basis, p.File, string(p.text), d,
 	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("save plan: %w", err)
@@ -58,28 +57,35 @@ func asSavedPlan(text []byte) *savedPlan {
 	return &s
 }
 
+// request reads what apply is to put into force: a policy, or a saved plan and the
+// policy in it.
+func (c *cli) request(ctx context.Context, file string) (policyFile, *savedPlan, error) {
+	text, err := c.read(ctx, file)
+	if err != nil {
+		return policyFile{}, nil, fmt.Errorf("read policy: %w", err)
+	}
+	name, planned := nameOf(file), asSavedPlan(text)
+	if planned != nil {
+		name, text = planned.File, []byte(planned.Policy)
+	}
+	p, err := c.parse(name, text)
+	return p, planned, err
+}
+
 // fresh refuses a plan that was made against something else, or that would
 // change something else now.
-func (s *savedPlan) fresh(ctx context.Context, a *agent.Agent, p *policy.Policy) error {
+func (s *savedPlan) fresh(now agent.Proposal) error {
 	stale := func(why string) error {
 		return &hinted{fmt.Errorf("%w: %s since %s", errStale, why, s.Made.Local().Format(time.DateTime)),
-			[]string{"look at a new one: weir plan -o FILE " + shellWord(s.File)}}
+			[]string{"look at a new one: weir plan -o PLAN " + fileWord(s.File)}}
 	}
 	if s.Version != version() {
 		return stale("weir was " + s.Version + " then and is " + version() + " now; other versions may plan otherwise")
 	}
-	basis, err := a.Basis()
-	if err != nil {
-		return err
-	}
-	if basis != s.Basis {
+	if now.Basis != s.Basis {
 		return stale("something else was applied, set or reset")
 	}
-	d, err := a.Plan(ctx, p)
-	if err != nil {
-		return inPolicy(s.File, []byte(s.Policy), err)
-	}
-	if !slices.Equal(d, s.Differences) {
+	if !slices.Equal(now.Differences, s.Differences) {
 		return stale("the host has changed")
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/invopop/jsonschema"
 	"github.com/spf13/cobra"
@@ -14,13 +15,17 @@ import (
 	"github.com/weir-net/weir/internal/report"
 )
 
+// schemaVersion is the version of every JSON form that a command prints.
+const schemaVersion = "1.0"
+
 func (c *cli) schema() *cobra.Command {
 	names := schemaNames()
 	return &cobra.Command{
 		Use:   "schema [NAME]",
 		Short: "Print a JSON schema: of policy files, or of what a command prints",
 		Long: `Print a JSON schema: that of policy files, for editors, or that of what a
-command prints with --json.`,
+command prints with --json. Without a NAME it is policy; the others are
+` + strings.Join(names[1:], ", ") + ".",
 		Example: `  weir schema > policy.schema.json
   # yaml-language-server: $schema=policy.schema.json       first line of a policy file
   weir schema status                                       of weir status --json`,
@@ -98,4 +103,15 @@ func schemaOf(name string) ([]byte, error) {
 		return nil, fmt.Errorf("encode schema %s: %w", name, err)
 	}
 	return append(text, '\n'), nil
+}
+
+// printJSON prints a value, indented, alone on standard output.
+func (c *cli) printJSON(v any) error {
+	e := json.NewEncoder(c.stdout)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
 }

@@ -69,7 +69,7 @@ links:
   eth0: {rate: 100Mbit}
 workloads:
   ssh: {match: [{port: 22}], priority: 15}
-  web: {match: [{user: www-data}], priority: 8}
+  web: {match: [{user: nobody}], priority: 8}
 default: {priority: 4}
 `
 
@@ -121,7 +121,7 @@ func TestOutputsFitTheirSchemas(t *testing.T) {
 		t.Errorf("status without the queue: exit code %d\n%s", code, out)
 	}
 	fits(t, "status", out)
-	code, out = h.weir(t, "apply", "--confirm", "10s", "--json", policy)
+	code, out = h.weir(t, "apply", "--confirm", "5m", "--json", policy)
 	if code != 0 || !bytes.Contains(out, []byte("confirm_before")) {
 		t.Errorf("apply --confirm: exit code %d\n%s", code, out)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,7 @@ type setFlags struct {
 func (c *cli) set() *cobra.Command {
 	var f setFlags
 	cmd := &cobra.Command{
-		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) (--priority N | --clear)",
+		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) (--priority N | --clear) [--via VIA]",
 		Short: "Change a running workload, its open connections included",
 		Long: `Give a running process, cgroup or unit a priority, before anything that the
 policy says of it. Open connections change at their next packet, future ones and
@@ -55,7 +56,8 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 		return err
 	}
 	if f.clear == f.priority.given {
-		return &usageError{"weir set needs either --priority or --clear", "weir set --" + target.String() + " --priority N"}
+		kind, value, _ := strings.Cut(target.String(), ": ")
+		return &usageError{"weir set needs either --priority or --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
 	}
 	a, err := c.privileged(cmd)
 	if err != nil {

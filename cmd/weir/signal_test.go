@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 // A signal ends a program that waits for input, with the code of shells.
 func TestSignalsEndWithTheCodesOfShells(t *testing.T) {
+	interruptible(t)
 	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		t.Run(signal.String(), func(t *testing.T) {
 			pipe := filepath.Join(t.TempDir(), "pipe")
@@ -42,6 +44,15 @@ func TestSignalsEndWithTheCodesOfShells(t *testing.T) {
 			}
 		})
 	}
+}
+
+// interruptible makes what this test starts heed SIGINT. A program whose parent
+// ignores it, as test2json does, ignores it too; one whose parent catches it
+// does not.
+func interruptible(t *testing.T) {
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGINT)
+	t.Cleanup(func() { signal.Stop(caught) })
 }
 
 // Under nohup a hangup does nothing, as everywhere.

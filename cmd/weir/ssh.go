@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -10,13 +9,13 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/host"
-	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/workload"
 )
 
 // keepSSH refuses a change of a link that carries the ssh session of the one who
 // asks for it.
-func (c *cli) keepSSH(ctx context.Context, a *agent.Agent, p *policy.Policy, file string) error {
+func (c *cli) keepSSH(a *agent.Agent, changes []plan.Difference, file string) error {
 	client, ok := c.sshClient()
 	if !ok {
 		return nil
@@ -29,10 +28,6 @@ func (c *cli) keepSSH(ctx context.Context, a *agent.Agent, p *policy.Policy, fil
 	if err != nil {
 		c.warn("which link carries your ssh session is not known: %v", err)
 		return nil
-	}
-	changes, err := a.Plan(ctx, p)
-	if err != nil {
-		return err
 	}
 	for _, d := range changes {
 		name, isLink := strings.CutPrefix(d.Object, "link ")

@@ -30,7 +30,7 @@ func TestParseSSH(t *testing.T) {
 // sudo drops the variable; the shell from which it was called has it.
 func TestSSHIsKnownThroughSudo(t *testing.T) {
 	h := newHost(t, "eth0")
-	file := policyFile(t, twoWorkloads)
+	file := writePolicy(t, twoWorkloads)
 	// The shells stay: each has something to do after it.
 	cmd := exec.Command("sh", "-c", `env -u SSH_CONNECTION sh -c '"$0" apply "$1"; exit $?' "$0" "$1"; exit $?`, named(t), file)
 	cmd.Env = append(append(os.Environ(), h.vars(t)...), "SSH_CONNECTION=10.7.0.2 50000 10.7.0.1 22")

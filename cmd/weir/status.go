@@ -15,7 +15,7 @@ func (c *cli) status() *cobra.Command {
 	var asJSON, wait bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "status [--wait] [--json]",
+		Use:   "status [--wait [--timeout TIME]] [--json]",
 		Short: "Say whether the promises are kept, and by which evidence",
 		Long: `Say whether the promises are kept, and by which evidence. Everything is read
 back from the kernel. A promise is kept, broken, or not provable here. Exit code 5
@@ -54,7 +54,7 @@ says that one is broken, or that a change was broken off. Nothing is changed.`,
 	}
 	timeout = 30 * time.Second
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all promises are kept")
-	cmd.Flags().Var(&waitFlag{&timeout, time.Millisecond, longestWait}, "timeout", "with --wait: give up after a `TIME`")
+	cmd.Flags().Var(&waitFlag{&timeout, time.Millisecond, longestWait, "30s is the default"}, "timeout", "with --wait: give up after a `TIME`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	_ = cmd.RegisterFlagCompletionFunc("timeout", cobra.NoFileCompletions)
 	return cmd

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
-	"github.com/weir-net/weir/internal/policy"
 )
 
 // A statusView renders a status for a terminal: the verdict, what needs a hand,
@@ -61,16 +61,15 @@ func verdictLine(paint painter, ok bool, verdict string) string {
 
 // needsAHand tells what waits for somebody.
 func (v *statusView) needsAHand(s *agent.Status) {
-	if s.Unfinished != nil {
+	switch p := s.Pending; {
+	case p == nil && s.Unfinished != nil:
 		v.line("  weir apply FILE finishes it, weir reset takes it back")
-	}
-	if p := s.Pending; p != nil {
-		if v.now.Before(p.Deadline) {
-			v.b.WriteString(untilConfirmed(v.painter, p.Deadline, v.now))
-		} else {
-			v.line("\n%s: it should have been taken back %s ago, and was not", v.red("unconfirmed"), span(v.now.Sub(p.Deadline)))
-			v.line("  weir confirm     keep it\n  weir rollback    take it back now")
-		}
+	case p == nil:
+	case v.now.Before(p.Deadline):
+		v.b.WriteString(untilConfirmed(v.painter, p.Deadline, v.now, s.Unfinished != nil))
+	default:
+		v.line("\n%s: it should have been taken back %s ago, and was not", v.red("unconfirmed"), span(v.now.Sub(p.Deadline)))
+		v.b.WriteString(waysOut(s.Unfinished != nil))
 	}
 	if r := s.Rollback; r != nil && rolledBackLast(s) {
 		proof := "and everything read back is as before"
@@ -110,6 +109,10 @@ func (v *statusView) broken(s *agent.Status) {
 		hang(&v.b, "  got     ", c.evidence, v.width, nil)
 		told[c.evidence] = true
 	}
+	if s.Proved != nil && len(order) > 0 {
+		hang(&v.b, "  since   ", fmt.Sprintf("found kept at %s by weir %s, and broken now",
+			s.Proved.When.Local().Format(time.DateTime), s.Proved.Verb), v.width, nil)
+	}
 	var others []plan.Difference
 	for _, d := range s.Differences {
 		if !told[d.Detail] {
@@ -120,8 +123,11 @@ func (v *statusView) broken(s *agent.Status) {
 		v.line("\n%s", v.red("not as the policy says"))
 		printDifferences(&v.b, v.painter, others)
 	}
-	if len(s.Differences) > 0 {
-		v.line("  next    %s", "weir apply "+shellWord(s.Policy))
+	switch {
+	case len(s.Differences) > 0:
+		v.line("  next    weir apply %s", fileWord(s.Policy))
+	case !s.OK && s.Unfinished == nil: // what the policy names is not here; the warnings say what
+		v.line("  next    bring it back, or change the policy; then weir apply %s", fileWord(s.Policy))
 	}
 }
 
@@ -196,7 +202,7 @@ func (v *statusView) promises(s *agent.Status) {
 		if beside[j.Workload] {
 			continue
 		}
-		t.add(cell{text: j.Workload}, cell{text: j.Link}, cell{text: level(j.Priority)},
+		t.add(cell{text: j.Workload}, cell{text: j.Link}, cell{text: j.Priority.String()},
 			cell{string(j.Verdict), colours[j.Verdict]}, cell{text: grouped(j.Traffic.Packets)},
 			cell{text: amount(j.Traffic.Bytes)}, cell{text: evidence(j)})
 		if j.Verdict == plan.Unprovable {
@@ -212,8 +218,6 @@ func (v *statusView) promises(s *agent.Status) {
 		hang(&v.b, "  not provable on "+link+": ", unprovable[link], v.width, v.dim)
 	}
 }
-
-func level(l policy.Level) string { return l.String() }
 
 // evidence is a judgement's first proof: the traffic has columns of its own, and
 // what is broken was told above.
@@ -258,7 +262,8 @@ func (v *statusView) sets(s *agent.Status) {
 	t.render(&v.b, v.painter, "", v.width)
 }
 
-func total(all func(func(plan.Traffic) bool)) (sum plan.Traffic) {
+// total is the traffic of all links.
+func total(all iter.Seq[plan.Traffic]) (sum plan.Traffic) {
 	for t := range all {
 		sum.Packets += t.Packets
 		sum.Bytes += t.Bytes

@@ -84,15 +84,17 @@ nothing is applied
 		{"broken", 80, func(s *agent.Status) {
 			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 2 objects differ from the policy"
 			s.Links, s.Unclaimed = nil, nil
-			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Broken, Evidence: "put link_egress back"}}
-			s.Differences = []plan.Difference{{Op: plan.Change, Object: "link eth0", Detail: "put link_egress back"}, {Op: plan.Add, Object: "workload web", Detail: "as it comes: port: 80"}}
+			s.Proved = &state.Proof{When: s.Applied.Add(time.Minute), Verb: "set"}
+			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Broken, Evidence: "its programs do not run"}}
+			s.Differences = []plan.Difference{{Op: plan.Change, Object: "link eth0", Detail: "its programs do not run"}, {Op: plan.Add, Object: "workload web", Detail: "as it comes: port: 80"}}
 		}, `
 broken: 1 of 1 promises, 2 objects differ from the policy
 policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
 
 broken on eth0
   wanted  ssh at 15
-  got     put link_egress back
+  got     its programs do not run
+  since   found kept at 2026-05-04 09:01:00 by weir set, and broken now
 
 not as the policy says
 + workload web: as it comes: port: 80
@@ -123,6 +125,24 @@ policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
 
 Taken back at 12:01:15, in 75 s, unless it is confirmed:
   weir confirm     keep it
+  weir rollback    take it back now
+`},
+		{"half a change", 80, func(s *agent.Status) {
+			s.OK, s.Verdict = false, "unfinished: apply was broken off at step 3 of 9 (follow new sockets)"
+			s.Policy, s.Links, s.Promises, s.Unclaimed = "", nil, nil, nil
+			s.Unfinished = &state.Journal{}
+		}, `
+unfinished: apply was broken off at step 3 of 9 (follow new sockets)
+  weir apply FILE finishes it, weir reset takes it back
+`},
+		{"half a change, on trial", 80, func(s *agent.Status) {
+			s.OK, s.Verdict = false, "unfinished: apply was broken off at step 3 of 9 (follow new sockets)"
+			s.Policy, s.Links, s.Promises, s.Unclaimed = "", nil, nil, nil
+			s.Unfinished, s.Pending = &state.Journal{}, &state.Pending{Deadline: noon.Add(75 * time.Second)}
+		}, `
+unfinished: apply was broken off at step 3 of 9 (follow new sockets)
+
+Taken back at 12:01:15, in 75 s:
   weir rollback    take it back now
 `},
 		{"guard is dead", 80, func(s *agent.Status) {
@@ -215,21 +235,6 @@ func TestAmount(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1204511: "1,204,511"} {
 		if got := grouped(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
-		}
-	}
-}
-
-func TestSpan(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 s", 90 * time.Second: "90 s", 10 * time.Minute: "10 min", 3 * time.Hour: "3 h", 72 * time.Hour: "3 days",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%s: got %s, want %s", d, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{shortestWait: "10s", 5 * time.Minute: "5m", longestWait: "24h", 90 * time.Minute: "1h30m"} {
-		if got := short(d); got != want {
-			t.Errorf("%s: got %s, want %s", d, got, want)
 		}
 	}
 }

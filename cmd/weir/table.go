@@ -156,6 +156,14 @@ func hang(b *strings.Builder, label, text string, width int, colour func(string)
 	}
 }
 
+// count renders a number of things: 1 link, 2 links.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // grouped renders a number with its thousands apart: 1,204,511.
 func grouped(n uint64) string {
 	digits := fmt.Sprint(n)

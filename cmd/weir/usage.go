@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -99,12 +100,20 @@ func flagError(cmd *cobra.Command, err error) error {
 			fmt.Sprintf("%s --%s %s", cmd.CommandPath(), flag.Name, what),
 		}
 	case errors.As(err, &invalid):
-		message := fmt.Sprintf("--%s %q: %v", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
-		var usage *usageError
-		if errors.As(err, &usage) {
+		why := invalid.Unwrap().Error()
+		var (
+			usage  *usageError
+			number *strconv.NumError // of Go's own parsers, in Go's words
+		)
+		switch kind := invalid.GetFlag().Value.Type(); {
+		case errors.As(err, &usage):
 			more = usage.help
+		case errors.As(err, &number) && kind == "bool":
+			why = "not true or false"
+		case errors.As(err, &number):
+			why = "not a number, or too large"
 		}
-		return &usageError{message, more}
+		return &usageError{fmt.Sprintf("--%s %q: %s", invalid.GetFlag().Name, invalid.GetValue(), why), more}
 	}
 	return &usageError{err.Error(), more}
 }
@@ -133,15 +142,15 @@ func nothing(cmd *cobra.Command, args []string) error {
 	}
 }
 
-// exactly takes one argument for each of the names.
-func exactly(names ...string) cobra.PositionalArgs {
+// exactly takes one argument.
+func exactly(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		use := cmd.CommandPath() + " " + strings.Join(names, " ")
+		use := cmd.CommandPath() + " " + name
 		switch {
-		case len(args) < len(names):
-			return &usageError{fmt.Sprintf("%s needs %s", cmd.CommandPath(), names[len(args)]), use}
-		case len(args) > len(names):
-			return &usageError{fmt.Sprintf("%s has no use for %q", cmd.CommandPath(), args[len(names)]), use}
+		case len(args) < 1:
+			return &usageError{fmt.Sprintf("%s needs %s", cmd.CommandPath(), name), use}
+		case len(args) > 1:
+			return &usageError{fmt.Sprintf("%s has no use for %q", cmd.CommandPath(), args[1]), use}
 		}
 		return nil
 	}
@@ -163,16 +172,17 @@ func atLeast(name string) cobra.PositionalArgs {
 		if len(args) > 0 {
 			return nil
 		}
-		return &usageError{cmd.CommandPath() + " needs a " + name, cmd.Parent().CommandPath() + " " + cmd.Use}
+		return &usageError{cmd.CommandPath() + " needs a " + name, useLine(cmd)}
 	}
 }
 
-// A choice is a flag with a few possible values; the first one is the default.
+// A choice is a flag with a few possible values.
 type choice struct {
 	value    *string
 	possible []string
 }
 
+// oneOf is a choice of which the first is the default.
 func oneOf(value *string, possible ...string) *choice {
 	*value = possible[0]
 	return &choice{value, possible}

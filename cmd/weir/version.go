@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -23,9 +22,6 @@ func version() string {
 	return "devel"
 }
 
-// schemaVersion is the version of every JSON form that a command prints.
-const schemaVersion = "1.0"
-
 // A versionReport is the JSON of weir version.
 type versionReport struct {
 	SchemaVersion string `json:"schema_version"`
@@ -41,7 +37,8 @@ func (c *cli) version() *cobra.Command {
 		Short: "Print the version",
 		Example: `  weir version
   weir version --json`,
-		Args: nothing,
+		Args:              nothing,
+		ValidArgsFunction: first(),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return c.printJSON(versionReport{schemaVersion, version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
@@ -52,15 +49,4 @@ func (c *cli) version() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// printJSON prints a value, indented, alone on standard output.
-func (c *cli) printJSON(v any) error {
-	e := json.NewEncoder(c.stdout)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("print JSON: %w", err)
-	}
-	return nil
 }
