@@ -121,17 +121,21 @@ func lastHalf(t *testing.T, out *strings.Builder) float64 {
 	return sum / float64(len(half)) / 1e6
 }
 
-// onFullLine tries rates in Mbit/s until a fight reports that the line was full:
-// a slow CPU does not fill every line, and what is not full has no order to keep.
-func onFullLine(t *testing.T, fight func(rate int) (full bool)) {
+// onFullLine has two streams fight at 100 Mbit/s. In short runs, on emulated CPUs,
+// the winner may not always have a packet ready at that rate, and what it leaves is
+// the loser's by right: lower rates are tried then.
+func onFullLine(t *testing.T, fight func(rate int) (held bool)) {
 	t.Helper()
-	for _, rate := range []int{100, 20, 5} {
+	rates := []int{100}
+	if testing.Short() {
+		rates = append(rates, 20, 5)
+	}
+	for _, rate := range rates {
 		if fight(rate) {
 			return
 		}
-		t.Logf("this machine does not fill %d Mbit/s", rate)
 	}
-	t.Error("no line was full")
+	t.Errorf("the order was held at none of %v Mbit/s", rates)
 }
 
 // TestIperf lets two real iperf3 clients in two cgroups fight for a link.
@@ -153,13 +157,7 @@ func TestIperf(t *testing.T) {
 		line := float64(rate)
 		w, l := lastHalf(t, won)/line, lastHalf(t, lost)/line
 		t.Logf("winner %.3f, loser %.3f of %d Mbit/s", w, l, rate)
-		if w+l < 0.85 {
-			return false
-		}
-		if w < 0.85 || l > 0.05 {
-			t.Errorf("winner %.3f and loser %.3f of %d Mbit/s", w, l, rate)
-		}
-		return true
+		return w >= 0.85 && l <= 0.05
 	})
 	b.statusAgrees(t)
 }
@@ -242,8 +240,8 @@ func TestSetRunning(t *testing.T) {
 }
 
 // raiseRunning has the stream of one cgroup lose to that of another until it is
-// raised. It reports whether both filled the line, in Mbit/s, all the time.
-func (b *bench) raiseRunning(t *testing.T, line float64, lowDir, highDir string) (full bool) {
+// raised. It reports whether that was so; line is in Mbit/s.
+func (b *bench) raiseRunning(t *testing.T, line float64, lowDir, highDir string) (held bool) {
 	t.Helper()
 	raised, up := b.iperfClient(t, lowDir, 5202, 6)
 	other, down := b.iperfClient(t, highDir, 5201, 6)
@@ -276,13 +274,7 @@ func (b *bench) raiseRunning(t *testing.T, line float64, lowDir, highDir string)
 	lost, had := r.within(late, low)/line, o.within(late, low)/line
 	won, left := r.within(high+late, cleared)/line, o.within(high+late, cleared)/line
 	t.Logf("of %.0f Mbit/s, before: %.3f, other %.3f; raised: %.3f, other %.3f", line, lost, had, won, left)
-	if lost+had < 0.85 || won+left < 0.85 {
-		return false
-	}
-	if lost > 0.2 || won < 0.8 || left > 0.1 {
-		t.Errorf("of %.0f Mbit/s the stream had %.3f, and raised %.3f beside %.3f", line, lost, won, left)
-	}
-	return true
+	return lost <= 0.2 && won >= 0.8 && left <= 0.1
 }
 
 // within is the median rate of the intervals inside a time from the start, in
