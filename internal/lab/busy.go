@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-net/weir/internal/report"
 )
 
 // tooBusy is the share of the CPUs that others may use before a result is not
@@ -31,6 +33,15 @@ func (s *session) lookAround(ctx context.Context) error {
 		s.warn("other work took %.0f %% of the CPUs when the lab began, and spreads its figures; run it again on a quiet host", 100*busy)
 	}
 	return nil
+}
+
+// lookBack warns where what had the line to itself was not the same in every
+// repetition: lookAround can not see what began later.
+func (s *session) lookBack(arm, metric, words string) {
+	if m := report.Summarise("", s.values(arm, metric)); m.Max > 1.02*m.Min {
+		s.warn("%s from %.3g to %.3g %s: other work disturbed it, and with it all that is compared; run the lab again on a quiet host",
+			words, m.Min, m.Max, s.samples[arm][metric].unit)
+	}
 }
 
 func busyShare(idle, total uint64) float64 {

@@ -1,6 +1,9 @@
 package lab
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestParseCPUTimes(t *testing.T) {
 	idle, total, err := parseCPUTimes("cpu  10 1 20 300 40 5 6 7 8 9\ncpu0 1 1 1 1\n")
@@ -23,5 +26,21 @@ func TestBusyShare(t *testing.T) {
 	}
 	if got := busyShare(0, 0); got != 0 {
 		t.Errorf("of no time %g", got)
+	}
+}
+
+func TestLookBack(t *testing.T) {
+	for want, values := range map[string][]float64{
+		"": {1.4, 1.41, 1.42},
+		"the copy alone took from 1.4 to 1.5 s: other work": {1.4, 1.5, 1.4},
+	} {
+		s := &session{samples: map[string]map[string]*samples{}}
+		for _, v := range values {
+			s.measured("alone", "copy_seconds", "s", v)
+		}
+		s.lookBack("alone", "copy_seconds", "the copy alone took")
+		if got := strings.Join(s.result.Warnings, "; "); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("of %v: %q, want %q", values, got, want)
+		}
 	}
 }

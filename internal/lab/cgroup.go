@@ -6,20 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// cgroupPrefix begins the names of labs' cgroups: weir-lab-PID-WORKLOAD.
-const cgroupPrefix = "weir-lab-"
-
 // makeCgroup makes the cgroup of one workload below a v2 directory.
 func makeCgroup(parent, workload string) (dir string, err error) {
-	dir, err = os.MkdirTemp(parent, fmt.Sprintf("%s%d-%s-", cgroupPrefix, os.Getpid(), workload))
-	if err != nil {
+	dir = filepath.Join(parent, workload)
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make cgroup of workload %s: %w", workload, err)
 	}
 	return dir, nil
@@ -54,31 +50,4 @@ func cgroupOf(pid int) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("read cgroup of process %d: it is in no v2 hierarchy", pid)
-}
-
-// Leftovers removes the cgroups below a directory that labs made whose process
-// is dead, as kill -9 leaves them, with those inside, and returns their paths.
-// Cgroups of labs that run, and those with processes inside, stay.
-func Leftovers(parent string) ([]string, error) {
-	dirs, err := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*"))
-	if err != nil {
-		return nil, fmt.Errorf("find leftovers of labs: %w", err)
-	}
-	var removed []string
-	for _, dir := range dirs {
-		digits, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
-		pid, err := strconv.Atoi(digits)
-		if err != nil || unix.Kill(pid, 0) == nil {
-			continue
-		}
-		inside, err := Leftovers(dir)
-		if err != nil {
-			return removed, err
-		}
-		removed = append(removed, inside...)
-		if unix.Rmdir(dir) == nil {
-			removed = append(removed, dir)
-		}
-	}
-	return removed, nil
 }

@@ -1,12 +1,8 @@
 package lab
 
 import (
-	"fmt"
-	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
+	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -19,6 +15,9 @@ func TestCgroupOf(t *testing.T) {
 	dir, err := makeCgroup(parent, "first")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := makeCgroup(parent, "first"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a workload twice: %v", err)
 	}
 	w, err := traffic.StartWorker("", dir)
 	if err != nil {
@@ -40,44 +39,3 @@ func TestCgroupOf(t *testing.T) {
 		t.Error("a dead process has a cgroup")
 	}
 }
-
-func TestLeftovers(t *testing.T) {
-	parent := testutil.Cgroup2(t)
-	// A process that has ended gives a pid that nobody has.
-	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
-	dead := fmt.Sprintf("%s%d", cgroupPrefix, gone.Process.Pid)
-	paths := map[string]bool{ // whether it is to be removed
-		dead:                            true,
-		dead + "/" + dead + "-first-12": true,
-		dead + "-second-34":             true,
-		cgroupPrefix + "notes":          false,
-		"other-" + dead:                 false,
-		cgroupPrefix + pid() + "-alive": false,
-		cgroupPrefix + pid() + "-alive/" + dead + "-x": false,
-	}
-	var want []string
-	for _, name := range slices.Sorted(maps.Keys(paths)) {
-		if err := os.MkdirAll(filepath.Join(parent, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if paths[name] {
-			want = append(want, filepath.Join(parent, name))
-		}
-	}
-	got, err := Leftovers(parent)
-	slices.Sort(got)
-	slices.Sort(want)
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("removed %q, %v; want %q", got, err, want)
-	}
-	for name, removed := range paths {
-		if _, err := os.Stat(filepath.Join(parent, name)); removed == (err == nil) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func pid() string { return fmt.Sprint(os.Getpid()) }

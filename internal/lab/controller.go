@@ -25,16 +25,18 @@ type Controller interface {
 	ClassCounters(ctx context.Context, link string) ([]ClassCount, error)
 	// Rung says in a phrase which mechanism keeps the order on a link.
 	Rung(link string) string
-	// Cgroup is a directory of the v2 hierarchy below which the lab makes the
-	// cgroups of its workloads.
+	// Cgroup is a directory of the v2 hierarchy, this lab's alone: it makes the
+	// cgroups of its workloads there.
 	Cgroup() string
 }
 
-// A ClassCount is what one class of a link has sent since it was made.
+// A ClassCount is what one class of a link has sent since it was made, and has
+// still to send.
 type ClassCount struct {
 	Class   int            // 0 is the least urgent
 	Levels  []policy.Level // the priorities that it carries
 	Packets uint64
 	Bytes   uint64
+	Backlog uint64      // bytes that wait now
 	Floor   policy.Rate // what it gets even if more urgent classes want all; 0: nothing
 }

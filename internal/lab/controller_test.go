@@ -29,6 +29,7 @@ import (
 type rawController struct {
 	cgroup  string
 	classes plan.ClassMap
+	turns   bool // all classes take turns instead of keeping an order
 
 	mu      sync.Mutex
 	netns   netns.NsHandle
@@ -119,7 +120,11 @@ func (c *rawController) queue(rate uint64) error {
 	top := netlink.MakeHandle(rawMajor, 1)
 	err := add(netlink.MakeHandle(rawMajor, 0), top, rate, 0)
 	for class := range uint8(4) {
-		err = errors.Join(err, add(top, rawClass(class), rawFloor, uint32(3-class)))
+		prio := uint32(3 - class)
+		if c.turns {
+			prio = 0
+		}
+		err = errors.Join(err, add(top, rawClass(class), rawFloor, prio))
 	}
 	return err
 }
@@ -237,6 +242,7 @@ func (c *rawController) ClassCounters(_ context.Context, name string) ([]ClassCo
 			Class:   int(minor - 0x10),
 			Packets: uint64(item.Attrs().Statistics.Basic.Packets),
 			Bytes:   item.Attrs().Statistics.Basic.Bytes,
+			Backlog: uint64(item.Attrs().Statistics.Queue.Backlog),
 			Floor:   rawFloor,
 		}
 		for level, class := range c.classes {

@@ -4,6 +4,7 @@
 // Controller that it is given. It is not a benchmark of the machine and makes no
 // use of the host's own devices.
 //
-// Nothing of a lab has a name outside of its process except its cgroups, so a
-// lab that is killed leaves those alone; Leftovers finds and removes them.
+// Namespaces, devices and processes of a lab have no name outside of its process
+// and end with it. Its cgroups, and what its Controller makes, outlive a process
+// that is killed: they are the Controller's to find.
 package lab

@@ -164,7 +164,7 @@ func newSession(e experiment, o Options) (*session, error) {
 		},
 	}
 	if o.Repetitions < 6 {
-		s.warn("with %d repetitions a range covers the true median with a confidence of %.0f %% only; --repetitions 6 or more gives over 95 %%",
+		s.warn("with --repetitions %d a range covers the true median with a confidence of %.0f %% only; --repetitions 6 or more gives over 95 %%",
 			o.Repetitions, 100*report.Confidence(o.Repetitions))
 	}
 	return s, nil

@@ -81,10 +81,9 @@ func TestFailureCleansUp(t *testing.T) {
 		enough := errors.New("interrupted")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(1500*time.Millisecond, func() { cancel(enough) })
-		start := time.Now()
 		_, err = Run(ctx, name, Options{Controller: newRawController(dir), Repetitions: 1})
-		if took := time.Since(start); !errors.Is(err, enough) || took > 4*time.Second {
-			t.Errorf("%s, after %s: %v", name, took, err)
+		if !errors.Is(err, enough) {
+			t.Errorf("%s: %v", name, err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs")); len(left) > 0 {
 			t.Errorf("%s left cgroups: %q", name, left)

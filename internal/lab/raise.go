@@ -28,7 +28,7 @@ const regain = 600 * time.Millisecond
 // liveRaise raises the second of two running streams from 0 to 15.
 func (l *priorityLab) liveRaise(ctx context.Context, repetition int) error {
 	return l.under(ctx, levels{0, 0}, l.flows[:], func() error {
-		stop := record(l.flows[:])
+		recorder := record(l.flows[:])
 		start := time.Now()
 		err := pause(ctx, window/2)
 		raised := time.Now()
@@ -41,7 +41,7 @@ func (l *priorityLab) liveRaise(ctx context.Context, repetition int) error {
 			err = pause(ctx, regain+window)
 		}
 		end := time.Now()
-		traces := stop()
+		traces := recorder.Stop()
 		if err != nil {
 			return err
 		}

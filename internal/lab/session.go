@@ -62,6 +62,14 @@ func (s *session) reset(ctx context.Context) error {
 	return nil
 }
 
+func (s *session) classCounters(ctx context.Context, link string) ([]ClassCount, error) {
+	classes, err := s.Controller.ClassCounters(ctx, link)
+	if err != nil {
+		return nil, fmt.Errorf("read class counters: %w", err)
+	}
+	return classes, nil
+}
+
 func (s *session) progress(format string, args ...any) { s.Progress(fmt.Sprintf(format, args...)) }
 
 func (s *session) warn(format string, args ...any) {
@@ -97,7 +105,7 @@ func (s *session) ratio(name string, over, under []float64) (report.Ratio, bool)
 	return ratio, ok
 }
 
-func (s *session) claim(c report.Claim) { s.result.Claims = append(s.result.Claims, c) }
+func (s *session) claim(c ...report.Claim) { s.result.Claims = append(s.result.Claims, c...) }
 
 // summarise fills in the arms. An order of names puts some before the others.
 func (s *session) summarise(order ...string) {
@@ -115,21 +123,23 @@ func (s *session) summarise(order ...string) {
 	}
 }
 
-// spread words a ratio as evidence.
+// spread words a ratio over so many pairs as evidence.
 func spread(r report.Ratio, n int) string {
+	if n == 1 {
+		return fmt.Sprintf("%.3f in the only pair", r.Value)
+	}
 	return fmt.Sprintf("median %.3f, from %.3f to %.3f over %d pairs", r.Value, r.Low, r.High, n)
 }
 
-// floor is what the classes of a link below a level get whatever happens above
-// them.
-func floor(classes []ClassCount, level policy.Level) policy.Rate {
-	var sum policy.Rate
+// floor is the most that a class gets which does not carry a level, whatever
+// happens in the class that does.
+func floor(classes []ClassCount, level policy.Level) (most policy.Rate) {
 	for _, c := range classes {
-		if slices.Max(append(slices.Clone(c.Levels), policy.Unset)) < level {
-			sum += c.Floor
+		if !slices.Contains(c.Levels, level) {
+			most = max(most, c.Floor)
 		}
 	}
-	return sum
+	return most
 }
 
 // class returns the class that carries a level.

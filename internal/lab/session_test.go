@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/report"
 )
 
 var fourClasses = []ClassCount{
@@ -17,9 +18,9 @@ var fourClasses = []ClassCount{
 }
 
 func TestFloor(t *testing.T) {
-	for level, want := range map[policy.Level]policy.Rate{0: 1, 3: 1, 4: 101, 8: 111, 15: 111} {
+	for level, want := range map[policy.Level]policy.Rate{0: 10, 3: 10, 4: 100, 15: 100} {
 		if got := floor(fourClasses, level); got != want {
-			t.Errorf("below %d: %d, want %d", level, got, want)
+			t.Errorf("beside %d: %d, want %d", level, got, want)
 		}
 	}
 }
@@ -30,6 +31,15 @@ func TestClass(t *testing.T) {
 	}
 	if _, err := class(fourClasses, 9); err == nil || !strings.Contains(err.Error(), "priority 9") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestSpread(t *testing.T) {
+	r := report.Ratio{Value: 1.5, Low: 1.25, High: 2}
+	for n, want := range map[int]string{1: "1.500 in the only pair", 4: "median 1.500, from 1.250 to 2.000 over 4 pairs"} {
+		if got := spread(r, n); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

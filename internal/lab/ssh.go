@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -21,9 +22,12 @@ var sshInfo = Info{
 // would say the same; a shorter one would measure how TCP starts.
 const copySeconds = 1.4
 
-// payload is the part of a full Ethernet frame that is TCP's payload, with its
-// timestamps option: 1448 of 1514 bytes.
-const payload = 1448.0 / 1514
+// segment is how much TCP carries in a full Ethernet frame, with its timestamps
+// option, in bytes, and payload the part of the frame that this is.
+const (
+	segment = 1448
+	payload = segment / 1514.0
+)
 
 // lead is how much of the rival is recorded before and after the copy.
 const lead = 300 * time.Millisecond
@@ -39,6 +43,7 @@ type sshLab struct {
 	toSSH      traffic.Where
 	toRival    traffic.Where
 	before     []float64 // rival's rate just before each copy, Mbit/s
+	watched    []float64 // part of each copy for which it is certain that its packets waited
 	counters   []ClassCount
 }
 
@@ -64,8 +69,8 @@ func runSSH(ctx context.Context, s *session) error {
 // plainLine is an ordinary line of a rate. Its FIFO holds 5 ms at 100 Mbit/s,
 // some forty packets; at other rates the time shrinks with the square root of
 // the rate, so that the flows lose a packet every few tens of milliseconds
-// everywhere and find their shares soon. A FIFO of a second, as cheap routers
-// have it, would make the copy slower still, but by chance more than by half.
+// everywhere and find their shares soon. In a FIFO of a second, as cheap routers
+// have it, who gets how much of so short a copy is chance.
 func plainLine(rate uint64) hosts.Line {
 	queue := (64 << 10) * math.Sqrt(float64(rate)/100e6)
 	return hosts.Line{Rate: rate, Queue: max(uint32(queue), 8*1514)}
@@ -145,59 +150,90 @@ func (l *sshLab) arm(ctx context.Context, name string, repetition int) error {
 		return err
 	}
 	var err error
-	if l.counters, err = l.Controller.ClassCounters(ctx, l.bottleneck.Device); err != nil {
-		return fmt.Errorf("read class counters: %w", err)
+	if l.counters, err = l.classCounters(ctx, l.bottleneck.Device); err != nil {
+		return err
 	}
 	return l.reset(ctx)
 }
 
+// measure runs the copy, in all arms but alone beside the rival, and notes what
+// came out.
 func (l *sshLab) measure(ctx context.Context, arm string, repetition int) error {
-	recorder := traffic.Record(sampling, l.rival.Bytes)
-	stopped := false
-	defer func() {
-		if !stopped {
-			recorder.Stop()
-		}
-	}()
+	around := traffic.Record(sampling, l.rivalBytes)
+	c, err := l.exchange(ctx, arm)
+	rival := around.Stop()[0]
+	if err != nil {
+		return err
+	}
+	l.measured(arm, "copy_seconds", "s", c.end.Sub(c.start).Seconds())
+	l.measured(arm, "rival_mbit", "Mbit/s", c.rival.Mbit(c.start, c.end))
+	l.measured(arm, "keystroke_ms", "ms", c.echoes[0])
+	l.measured(arm, "keystroke_p99_ms", "ms", c.echoes[1])
+	if mbit, certain := beside(c.looks, 15, l.Rate); certain > 0 {
+		l.measured(arm, "rival_while_waiting_mbit", "Mbit/s", mbit)
+		l.watched = append(l.watched, certain.Seconds()/c.end.Sub(c.start).Seconds())
+	}
 	if arm != "alone" {
-		rival, err := traffic.Send(ctx, l.toRival, 1)
+		l.before = append(l.before, rival.Mbit(c.asked, c.start))
+	}
+	l.draw(arm, repetition, c, rival)
+	return nil
+}
+
+// rivalBytes counts the rival's segments, not what TCP can deliver of them: one
+// that is lost waits for its turn as long as the copy lasts, and all that come
+// after it would count then.
+func (l *sshLab) rivalBytes() uint64 { return l.rival.Segments() * segment }
+
+// A copied is one copy and what went on beside it.
+type copied struct {
+	asked, start, end time.Time  // when the keystrokes and the copy began, and the copy's end
+	echoes            [2]float64 // ms of a keystroke and its echo: median, 99th percentile
+	copy, rival       traffic.Trace
+	looks             []look // at the classes, where there are any
+}
+
+// exchange presses keys and copies, beside the rival or alone.
+func (l *sshLab) exchange(ctx context.Context, arm string) (c copied, err error) {
+	if arm != "alone" {
+		streams, err := traffic.Send(ctx, l.toRival, 1)
 		if err != nil {
-			return err
+			return c, err
 		}
-		defer rival.Stop()
+		defer streams.Stop()
 		if err := pause(ctx, settle); err != nil {
-			return err
+			return c, err
 		}
 	}
 	// Keystrokes before the copy: within it they would wait behind the copy's
 	// own packets, which are as urgent as they are.
-	asked := time.Now()
+	c.asked = time.Now()
 	echoes, err := traffic.Ask(ctx, l.toSSH, traffic.Requests{Size: 48, Every: 8 * time.Millisecond, For: lead})
 	if err != nil {
-		return err
+		return c, err
 	}
-	copies := traffic.Record(sampling, l.ssh.Bytes)
-	start := time.Now()
+	c.echoes = [2]float64{float64(echoes.ValueAtQuantile(50)) / 1e6, float64(echoes.ValueAtQuantile(99)) / 1e6}
+	if err := l.copy(ctx, arm, &c); err != nil || arm == "alone" {
+		return c, err
+	}
+	return c, pause(ctx, lead)
+}
+
+// copy copies and watches. Its recorder begins and ends with it, so that there is
+// a reading at both moments: an estimate between two others would give the rival
+// some of what it had before and after.
+func (l *sshLab) copy(ctx context.Context, arm string, c *copied) error {
+	stop := func() ([]look, error) { return nil, nil }
+	if arm == "prioritised" {
+		stop = l.watch(ctx, l.bottleneck.Device)
+	}
+	recorder := traffic.Record(sampling, l.ssh.Bytes, l.rivalBytes)
+	c.start = time.Now()
 	took, err := traffic.Copy(ctx, l.toSSH, uint64(copySeconds*payload*float64(l.Rate)/8))
-	copied := copies.Stop()
-	if err != nil {
-		return err
-	}
-	end := start.Add(took)
-	if arm != "alone" {
-		if err := pause(ctx, lead); err != nil {
-			return err
-		}
-	}
-	stopped = true
-	rival := recorder.Stop()
-	l.measured(arm, "copy_seconds", "s", took.Seconds())
-	l.measured(arm, "rival_mbit", "Mbit/s", rival.Mbit(start, end))
-	l.measured(arm, "keystroke_ms", "ms", float64(echoes.ValueAtQuantile(50))/1e6)
-	l.measured(arm, "keystroke_p99_ms", "ms", float64(echoes.ValueAtQuantile(99))/1e6)
-	if arm != "alone" {
-		l.before = append(l.before, rival.Mbit(asked, start))
-	}
-	l.draw(arm, repetition, copied, rival, start, end)
-	return nil
+	c.end = c.start.Add(took)
+	traces := recorder.Stop()
+	c.copy, c.rival = traces[0], traces[1]
+	looks, unseen := stop()
+	c.looks = looks
+	return errors.Join(err, unseen)
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/weir-net/weir/internal/report"
@@ -54,6 +55,10 @@ func TestSSHLab(t *testing.T) {
 			}
 		}
 	}
+	// This one does not depend on how busy the machine is.
+	if m := metric(t, r, "prioritised", "rival_while_waiting_mbit"); m.N != 2 || m.Median > 1+rawFloor/1e6 {
+		t.Errorf("rival while packets of the copy wait: %+v", m)
+	}
 	// The copy is 1.4 s of a 100 Mbit/s line, whatever else is wrong.
 	if m := metric(t, r, "alone", "copy_seconds"); m.Min < copySeconds*0.97 {
 		t.Errorf("faster than the line: %+v", m)
@@ -77,6 +82,26 @@ func TestSSHLab(t *testing.T) {
 	}
 	if len(r.Claims) != 3 || len(r.Series) != 10 || r.Environment.Rung != "raw htb" || r.Kernel == "" {
 		t.Errorf("%d claims, %d series, %+v", len(r.Claims), len(r.Series), r.Environment)
+	}
+}
+
+// TestSSHLabFindsUnorderedQueue: classes that take turns are no strict order, and
+// the lab must say so.
+func TestSSHLabFindsUnorderedQueue(t *testing.T) {
+	testutil.Needs(t, "htb qdisc", "tbf qdisc")
+	controller := newRawController(testutil.Cgroup2(t))
+	controller.turns = true
+	r, err := Run(context.Background(), "ssh", Options{Controller: controller, Repetitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logTable(t, r)
+	if m := metric(t, r, "prioritised", "rival_while_waiting_mbit"); m.Median < 20 {
+		t.Errorf("rival while packets of the copy wait: %+v", m)
+	}
+	// On a busy machine nothing may be provable, but that is not kept either.
+	if got := verdicts(r.Claims[1:]); strings.Contains(got, "kept") {
+		t.Errorf("%s: %+v", got, r.Claims)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // TestEngineAgreesWithIperf3 sends over one plain line with the labs' own
 // engine and with iperf3, alone and with a rival: both have to see the same
-// line.
+// line. A busy machine may keep either of them from filling it for a while.
 func TestEngineAgreesWithIperf3(t *testing.T) {
 	testutil.Needs(t, "tbf qdisc")
 	iperf3 := testutil.Tool(t, "iperf3")
@@ -42,7 +42,8 @@ func TestEngineAgreesWithIperf3(t *testing.T) {
 		_ = server.Process.Kill()
 		_ = server.Wait() // killed: that is its error
 	}()
-	for _, rival := range []bool{false, true} {
+	line := float64(l.line.Rate) / 1e6
+	agreed := func(rival bool) bool {
 		stop := func() uint64 { return 0 }
 		if rival {
 			streams, err := traffic.Send(context.Background(), l.toRival, 1)
@@ -61,15 +62,24 @@ func TestEngineAgreesWithIperf3(t *testing.T) {
 		}
 		ours := bytes * 8 / 1e6 / took.Seconds()
 		t.Logf("rival %t: iperf3 %.1f, engine %.1f Mbit/s", rival, theirs, ours)
+		if ours > line {
+			t.Errorf("the engine sees %.1f of %.1f Mbit/s", ours, line)
+		}
 		// Alone the line decides; beside a rival two flows find shares that are
 		// never twice the same.
-		line := float64(l.line.Rate) / 1e6
 		low, high := 0.9*ours, 1.1*ours
 		if rival {
 			low, high = 0.2*line, 0.8*line
 		}
-		if theirs < low || theirs > high || ours > line {
-			t.Errorf("rival %t: iperf3 sees %.1f Mbit/s, the engine %.1f", rival, theirs, ours)
+		return theirs >= low && theirs <= high
+	}
+	for _, rival := range []bool{false, true} {
+		ok := false
+		for tries := 5; !ok && tries > 0; tries-- {
+			ok = agreed(rival)
+		}
+		if !ok {
+			t.Errorf("rival %t: they never agree", rival)
 		}
 	}
 }

@@ -48,23 +48,19 @@ func (h *Host) setUp() error {
 	if err := h.handle.LinkSetUp(lo); err != nil {
 		return err
 	}
-	return h.Sysctl("net/ipv4/tcp_no_metrics_save", "1")
+	return h.sysctl("net/ipv4/tcp_no_metrics_save", "1")
 }
 
 // Netns is a path that leads into the host's namespace, for this process and
 // for others: setns, nsenter --net=PATH. It is good until the Net is closed.
 func (h *Host) Netns() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), h.file.Fd()) }
 
-// Do runs fn inside of the host: sockets that it makes and processes that it
-// starts belong there. Goroutines that it starts do not.
-func (h *Host) Do(fn func() error) error { return host.InNetns(h.Netns(), fn) }
+// do runs fn inside of the host; what it hands to other goroutines is outside.
+func (h *Host) do(fn func() error) error { return host.InNetns(h.Netns(), fn) }
 
-// Netlink is a netlink handle that acts inside of the host. The Net owns it.
-func (h *Host) Netlink() *netlink.Handle { return h.handle }
-
-// Sysctl sets a parameter of the host by its path below /proc/sys.
-func (h *Host) Sysctl(path, value string) error {
-	err := h.Do(func() error {
+// sysctl sets a parameter of the host by its path below /proc/sys.
+func (h *Host) sysctl(path, value string) error {
+	err := h.do(func() error {
 		return os.WriteFile(filepath.Join("/proc/sys", path), []byte(value), 0o644)
 	})
 	if err != nil {
@@ -75,11 +71,11 @@ func (h *Host) Sysctl(path, value string) error {
 
 // Forward makes a router of the host.
 func (h *Host) Forward() error {
-	if err := h.Sysctl("net/ipv4/ip_forward", "1"); err != nil {
+	if err := h.sysctl("net/ipv4/ip_forward", "1"); err != nil {
 		return err
 	}
 	// A kernel without IPv6 has no such parameter, and nothing to forward.
-	if err := h.Sysctl("net/ipv6/conf/all/forwarding", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := h.sysctl("net/ipv6/conf/all/forwarding", "1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -39,11 +39,11 @@ func TestSysctlStaysInside(t *testing.T) {
 	}
 	h := newTestHost(t, testNet(t), "router")
 	for _, value := range []string{"0", "1"} {
-		if err := h.Sysctl("net/ipv4/ip_forward", value); err != nil {
+		if err := h.sysctl("net/ipv4/ip_forward", value); err != nil {
 			t.Fatal(err)
 		}
 		var inside []byte
-		err := h.Do(func() (err error) {
+		err := h.do(func() (err error) {
 			inside, err = os.ReadFile(path)
 			return err
 		})
@@ -54,7 +54,7 @@ func TestSysctlStaysInside(t *testing.T) {
 			t.Fatalf("outside it was %q and is %q", before, after)
 		}
 	}
-	err = h.Sysctl("net/ipv4/no_such_thing", "1")
+	err = h.sysctl("net/ipv4/no_such_thing", "1")
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "of host router") {
 		t.Errorf("got %v", err)
 	}
@@ -72,7 +72,7 @@ func TestNetnsLeadsOthersInside(t *testing.T) {
 func TestDoReturnsTheError(t *testing.T) {
 	h := newTestHost(t, testNet(t), "x")
 	want := errors.New("no")
-	if err := h.Do(func() error { return want }); !errors.Is(err, want) {
+	if err := h.do(func() error { return want }); !errors.Is(err, want) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -20,14 +20,14 @@ func (l Line) burst() uint32 { return max(uint32(l.Rate/8/1000), 2*1514) }
 
 // String describes the line for a reader.
 func (l Line) String() string {
-	return fmt.Sprintf("tbf %d Mbit/s with one fifo of %d KiB", l.Rate/1_000_000, l.Queue/1024)
+	return fmt.Sprintf("tbf %g Mbit/s with one fifo of %d KiB", float64(l.Rate)/1e6, l.Queue/1024)
 }
 
 const lineHandle = 0x11e0 << 16
 
 // SetLine makes the line the root queue of a device.
 func (p Plug) SetLine(l Line) error {
-	link, err := p.Link()
+	link, err := p.link()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (p Plug) SetLine(l Line) error {
 
 // ClearLine takes the line away; a device without one is left as it is.
 func (p Plug) ClearLine() error {
-	link, err := p.Link()
+	link, err := p.link()
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,12 @@ func TestLineAsTcSeesIt(t *testing.T) {
 }
 
 func TestLineWords(t *testing.T) {
-	if got, want := (Line{Rate: 100e6, Queue: 64 << 10}).String(), "tbf 100 Mbit/s with one fifo of 64 KiB"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	for line, want := range map[Line]string{
+		{Rate: 100e6, Queue: 64 << 10}:     "tbf 100 Mbit/s with one fifo of 64 KiB",
+		{Rate: 5_500_000, Queue: 15 << 10}: "tbf 5.5 Mbit/s with one fifo of 15 KiB",
+	} {
+		if got := line.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

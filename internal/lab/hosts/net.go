@@ -73,7 +73,7 @@ func Wire(a, b Plug, segments int) error {
 func (p Plug) String() string { return p.Host.Name + ":" + p.Device }
 
 func (p Plug) configure(segments int) error {
-	link, err := p.Link()
+	link, err := p.link()
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (p Plug) configure(segments int) error {
 	return nil
 }
 
-// Link looks the device up.
-func (p Plug) Link() (netlink.Link, error) {
+// link looks the device up.
+func (p Plug) link() (netlink.Link, error) {
 	link, err := p.Host.handle.LinkByName(p.Device)
 	if err != nil {
 		return nil, fmt.Errorf("find %s: %w", p, err)

@@ -46,7 +46,7 @@ func TestRouter(t *testing.T) {
 
 func through(client, server *Host, address string) error {
 	var listener net.Listener
-	err := server.Do(func() (err error) {
+	err := server.do(func() (err error) {
 		listener, err = net.Listen("tcp", address)
 		return err
 	})
@@ -65,7 +65,7 @@ func through(client, server *Host, address string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var conn net.Conn
-	err = client.Do(func() (err error) {
+	err = client.do(func() (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 		return err
 	})

@@ -10,12 +10,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/lab"
 	"github.com/weir-net/weir/internal/policy"
-	"github.com/weir-net/weir/internal/state"
 	"github.com/weir-net/weir/internal/workload"
 )
 
@@ -24,7 +21,8 @@ type Controller struct {
 	agent *agent.Agent
 }
 
-// New makes a scope. Close removes it.
+// New makes a scope, and takes away what labs that were killed have left. Close
+// removes it.
 func New(version string) (*Controller, error) {
 	h, err := workload.FindHierarchies()
 	if err != nil {
@@ -33,26 +31,19 @@ func New(version string) (*Controller, error) {
 	if h.V2 == "" {
 		return nil, errors.New("make lab scope: no cgroup2 mount here (mount -t cgroup2 none /sys/fs/cgroup)")
 	}
-	name := fmt.Sprintf("weir-lab-%d", os.Getpid())
-	s := state.Scope{
-		Cgroup: filepath.Join(h.V2, name),
-		Pins:   filepath.Join("/sys/fs/bpf", name),
-		Run:    filepath.Join("/run", name),
+	for _, s := range leftovers(h.V2) {
+		_ = remove(s) // what is still in use the next lab meets again
 	}
-	if err := os.Mkdir(s.Cgroup, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+	cgroup, err := os.MkdirTemp(h.V2, fmt.Sprintf("%s%d-", prefix, os.Getpid()))
+	if err != nil {
 		return nil, fmt.Errorf("make cgroup of lab scope: %w", err)
 	}
-	return &Controller{&agent.Agent{Scope: s, Version: version}}, nil
+	return &Controller{&agent.Agent{Scope: scope(h.V2, filepath.Base(cgroup)), Version: version}}, nil
 }
 
-// Close resets what is in force and removes the scope.
-func (c *Controller) Close() error {
-	err := c.agent.Reset(context.Background())
-	if rm := unix.Rmdir(c.agent.Scope.Cgroup); rm != nil && !errors.Is(rm, unix.ENOENT) {
-		err = errors.Join(err, fmt.Errorf("remove cgroup of lab scope: %w", rm))
-	}
-	return errors.Join(err, os.RemoveAll(c.agent.Scope.Run))
-}
+// Close removes the scope and what is in it, also after a reset that failed. The
+// links are gone by then: their queues went with them.
+func (c *Controller) Close() error { return remove(c.agent.Scope) }
 
 // Apply puts a policy into force on the links in a network namespace.
 func (c *Controller) Apply(ctx context.Context, netns string, text []byte) error {
@@ -87,7 +78,7 @@ func (c *Controller) ClassCounters(_ context.Context, link string) ([]lab.ClassC
 	counts := make([]lab.ClassCount, len(l))
 	for i, class := range l {
 		counts[i] = lab.ClassCount{
-			Class: class.Class, Levels: class.Levels, Packets: class.Packets, Bytes: class.Bytes, Floor: class.Floor,
+			Class: class.Class, Levels: class.Levels, Packets: class.Packets, Bytes: class.Bytes, Backlog: class.Backlog, Floor: class.Floor,
 		}
 	}
 	return counts, nil

@@ -16,7 +16,7 @@ const chunk = 64 << 10
 // Copy sends a number of bytes over one connection and returns how long it took
 // from the call until the receiver said that it has all of them.
 func Copy(ctx context.Context, w Where, bytes uint64) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, Limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	start := time.Now()
 	conn, err := w.dial(ctx)
@@ -64,7 +64,7 @@ type Streams struct {
 	sent  atomic.Uint64
 }
 
-// Send opens n connections and sends over them until Stop, or until Limit has
+// Send opens n connections and sends over them until Stop, or until limit has
 // passed. The context counts for the connecting alone.
 func Send(ctx context.Context, w Where, n int) (*Streams, error) {
 	s := &Streams{}
@@ -79,7 +79,7 @@ func Send(ctx context.Context, w Where, n int) (*Streams, error) {
 	for _, conn := range s.conns {
 		s.wg.Go(func() { s.pump(conn) })
 	}
-	s.timer = time.AfterFunc(Limit, s.reset)
+	s.timer = time.AfterFunc(limit, s.reset)
 	return s, nil
 }
 

@@ -1,28 +1,22 @@
 package traffic
 
 import (
-	"math"
-	"slices"
 	"sync"
 	"time"
 )
 
-// A Recorder reads a counter of bytes at regular times.
+// A Recorder reads counters of bytes at regular times, all of them at once.
 type Recorder struct {
-	count  func() uint64
-	points []point
-	stop   chan struct{}
-	wg     sync.WaitGroup
+	counters []func() uint64
+	traces   []Trace
+	stop     chan struct{}
+	wg       sync.WaitGroup
 }
 
-type point struct {
-	at    time.Time
-	bytes uint64
-}
-
-// Record starts to read a counter. Stop must be called.
-func Record(every time.Duration, count func() uint64) *Recorder {
-	r := &Recorder{count: count, stop: make(chan struct{})}
+// Record starts to read counters, the first time before it returns. Stop must be
+// called, once.
+func Record(every time.Duration, counters ...func() uint64) *Recorder {
+	r := &Recorder{counters: counters, traces: make([]Trace, len(counters)), stop: make(chan struct{})}
 	r.read()
 	r.wg.Go(func() {
 		ticker := time.NewTicker(every)
@@ -39,63 +33,18 @@ func Record(every time.Duration, count func() uint64) *Recorder {
 	return r
 }
 
-func (r *Recorder) read() { r.points = append(r.points, point{time.Now(), r.count()}) }
+func (r *Recorder) read() {
+	now := time.Now()
+	for i, count := range r.counters {
+		r.traces[i].points = append(r.traces[i].points, point{now, count()})
+	}
+}
 
-// Stop reads the counter a last time and returns what was recorded.
-func (r *Recorder) Stop() Trace {
+// Stop reads the counters a last time and returns what was recorded of each, in
+// their order.
+func (r *Recorder) Stop() []Trace {
 	close(r.stop)
 	r.wg.Wait()
 	r.read()
-	return Trace{r.points}
+	return r.traces
 }
-
-// A Trace is a counter over time.
-type Trace struct{ points []point }
-
-// at is the count at a moment, between two readings in proportion.
-func (t Trace) at(moment time.Time) float64 {
-	i, found := slices.BinarySearchFunc(t.points, moment, func(p point, m time.Time) int { return p.at.Compare(m) })
-	switch {
-	case len(t.points) == 0:
-		return 0
-	case found || i == 0:
-		return float64(t.points[i].bytes)
-	case i == len(t.points):
-		return float64(t.points[i-1].bytes)
-	}
-	before, after := t.points[i-1], t.points[i]
-	part := float64(moment.Sub(before.at)) / float64(after.at.Sub(before.at))
-	return float64(before.bytes) + part*float64(after.bytes-before.bytes)
-}
-
-// Mbit is the mean rate between two moments in Mbit/s.
-func (t Trace) Mbit(from, to time.Time) float64 {
-	seconds := to.Sub(from).Seconds()
-	if seconds <= 0 {
-		return 0
-	}
-	return (t.at(to) - t.at(from)) * 8 / 1e6 / seconds
-}
-
-// Rates is the rate between each two readings, in Mbit/s, at the middle of
-// their seconds since zero, as far as that lies between two moments.
-func (t Trace) Rates(zero, from, to time.Time) [][2]float64 {
-	var rates [][2]float64
-	for i := 1; i < len(t.points); i++ {
-		a, b := t.points[i-1], t.points[i]
-		// The last reading, at the end, may follow the one before at once.
-		span := b.at.Sub(a.at)
-		middle := a.at.Add(span / 2)
-		if span < time.Millisecond || middle.Before(from) || middle.After(to) {
-			continue
-		}
-		rates = append(rates, [2]float64{
-			rounded(middle.Sub(zero).Seconds()),
-			rounded(float64(b.bytes-a.bytes) * 8 / 1e6 / span.Seconds()),
-		})
-	}
-	return rates
-}
-
-// rounded keeps what a plot can show; all digits would double a file.
-func rounded(v float64) float64 { return math.Round(v*1e3) / 1e3 }

@@ -27,26 +27,18 @@ func TestRecord(t *testing.T) {
 				}
 			}
 		}()
-		recorder := Record(50*time.Millisecond, bytes.Load)
+		recorder := Record(50*time.Millisecond, bytes.Load, func() uint64 { return 2 * bytes.Load() })
 		time.Sleep(2 * time.Second)
-		trace := recorder.Stop()
+		traces := recorder.Stop()
 		close(stop)
-		second := start.Add(time.Second)
-		for _, c := range []struct {
-			from, to time.Time
-			want     float64
-		}{
-			{start, second, 8},
-			{second, start.Add(2 * time.Second), 24},
-			{start.Add(500 * time.Millisecond), start.Add(1500 * time.Millisecond), 16},
-			{start.Add(110 * time.Millisecond), start.Add(140 * time.Millisecond), 8}, // between readings
-			{second, second, 0},
-		} {
-			if got := trace.Mbit(c.from, c.to); math.Abs(got-c.want) > 0.2 {
-				t.Errorf("%s to %s: %.2f Mbit/s, want %g", c.from.Sub(start), c.to.Sub(start), got, c.want)
+		second, third := start.Add(time.Second), start.Add(2*time.Second)
+		for i, want := range [][2]float64{{8, 24}, {16, 48}} {
+			first, then := traces[i].Mbit(start, second), traces[i].Mbit(second, third)
+			if math.Abs(first-want[0]) > 0.2 || math.Abs(then-want[1]) > 0.2 {
+				t.Errorf("counter %d: %.2f, then %.2f Mbit/s, want %v", i, first, then, want)
 			}
 		}
-		rates := trace.Rates(second, start, second)
+		rates := traces[0].Rates(second, start, second)
 		if len(rates) != 20 {
 			t.Fatalf("%d samples of a second, want 20", len(rates))
 		}
@@ -56,13 +48,17 @@ func TestRecord(t *testing.T) {
 	})
 }
 
-func TestEmptyTrace(t *testing.T) {
-	var trace Trace
-	now := time.Now()
-	if got := trace.Mbit(now, now.Add(time.Second)); got != 0 {
-		t.Errorf("%g", got)
-	}
-	if got := trace.Rates(now, now, now.Add(time.Second)); got != nil {
-		t.Errorf("%v", got)
-	}
+// The last reading is made by Stop, however long before that the last regular
+// one was.
+func TestStopReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bytes atomic.Uint64
+		start := time.Now()
+		recorder := Record(time.Hour, bytes.Load)
+		time.Sleep(time.Second)
+		bytes.Store(1_000_000)
+		if got := recorder.Stop()[0].Mbit(start, time.Now()); got != 8 {
+			t.Errorf("%g Mbit/s, want 8", got)
+		}
+	})
 }

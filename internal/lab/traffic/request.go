@@ -20,7 +20,7 @@ type Requests struct {
 // Ask sends requests over one connection, one at a time, and returns their
 // latencies in nanoseconds, with three digits that count.
 func Ask(ctx context.Context, w Where, r Requests) (*hdrhistogram.Histogram, error) {
-	ctx, cancel := context.WithTimeout(ctx, Limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	conn, err := w.dial(ctx)
 	if err != nil {
@@ -31,9 +31,9 @@ func Ask(ctx context.Context, w Where, r Requests) (*hdrhistogram.Histogram, err
 	if _, err := conn.Write([]byte{verbEcho}); err != nil {
 		return nil, fmt.Errorf("ask %s: %w", w.To, err)
 	}
-	latencies := hdrhistogram.New(1_000, int64(Limit), 3)
+	latencies := hdrhistogram.New(1_000, int64(limit), 3)
 	data := make([]byte, max(r.Size, 1))
-	end := time.Now().Add(min(r.For, Limit))
+	end := time.Now().Add(min(r.For, limit))
 	for next := time.Now(); next.Before(end); next = next.Add(r.Every) {
 		if r.Every == 0 {
 			next = time.Now()

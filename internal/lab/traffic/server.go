@@ -19,8 +19,17 @@ type Server struct {
 
 	mu     sync.Mutex
 	conns  map[*net.TCPConn]bool
-	ended  uint64 // bytes of the connections that are no more
+	ended  tally // of the connections that are no more
 	closed bool
+}
+
+// A tally is what TCP itself says it has received: on a busy machine the process
+// reads late and then much at once.
+type tally struct{ bytes, segments uint64 }
+
+func (t *tally) add(more tally) {
+	t.bytes += more.bytes
+	t.segments += more.segments
 }
 
 // The first byte of a connection says what it is.
@@ -41,32 +50,39 @@ func Serve(netns string, at netip.AddrPort) (*Server, error) {
 }
 
 // Bytes is the payload received so far, bulk and requests, and up to two bytes
-// a connection for its begin and its end. It is TCP's own count: on a busy
-// machine the process reads late and then much at once.
-func (s *Server) Bytes() uint64 {
+// a connection for its begin and its end. Bytes count when they can be read, so
+// after a loss many count at once.
+func (s *Server) Bytes() uint64 { return s.tally().bytes }
+
+// Segments is how many segments with payload have arrived so far. They count at
+// once, also after a loss and where they arrive twice: it is what the line
+// carried, as Bytes is what came of it.
+func (s *Server) Segments() uint64 { return s.tally().segments }
+
+func (s *Server) tally() tally {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum := s.ended
 	for conn := range s.conns {
-		sum += received(conn)
+		sum.add(tallyOf(conn))
 	}
 	return sum
 }
 
-// received is TCP's count of a connection; 0 once it is closed.
-func received(conn *net.TCPConn) uint64 {
+// tallyOf is what a connection has received; nothing once it is closed.
+func tallyOf(conn *net.TCPConn) tally {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return 0
+		return tally{}
 	}
 	var info *unix.TCPInfo
 	err = raw.Control(func(fd uintptr) {
 		info, _ = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 	})
 	if err != nil || info == nil {
-		return 0
+		return tally{}
 	}
-	return info.Bytes_received
+	return tally{info.Bytes_received, uint64(info.Data_segs_in)}
 }
 
 // end closes a connection that still counts, and keeps its count.
@@ -75,7 +91,7 @@ func (s *Server) end(conn *net.TCPConn) error {
 		return nil
 	}
 	delete(s.conns, conn)
-	s.ended += received(conn)
+	s.ended.add(tallyOf(conn))
 	return conn.Close()
 }
 

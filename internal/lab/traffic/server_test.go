@@ -14,6 +14,7 @@ func TestBytesOutliveConnections(t *testing.T) {
 	ns := testutil.NewNamespace(t)
 	s := serve(t, ns.Path(), 22)
 	where := Where{Netns: ns.Path(), To: local(22)}
+	segments := uint64(0)
 	for round := uint64(1); round <= 3; round++ {
 		const size = 300_000
 		if _, err := Copy(context.Background(), where, size); err != nil {
@@ -23,6 +24,11 @@ func TestBytesOutliveConnections(t *testing.T) {
 		// end as another.
 		if got, want := s.Bytes(), round*(size+2); got != want {
 			t.Errorf("after %d copies %d bytes, want %d", round, got, want)
+		}
+		if got, least := s.Segments(), segments+size/(64<<10); got < least {
+			t.Errorf("after %d copies %d segments, want %d at least", round, got, least)
+		} else {
+			segments = got
 		}
 	}
 }

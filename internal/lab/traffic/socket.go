@@ -13,9 +13,9 @@ import (
 	"github.com/weir-net/weir/internal/host"
 )
 
-// Limit is the longest time that anything in this package runs, whatever its
+// limit is the longest time that anything in this package runs, whatever its
 // caller says.
-const Limit = 2 * time.Minute
+const limit = 2 * time.Minute
 
 // Where says from where to where something is sent.
 type Where struct {

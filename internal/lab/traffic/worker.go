@@ -65,6 +65,8 @@ func StartWorker(netns, cgroup string) (*Worker, error) {
 }
 
 func startIn(cmd *exec.Cmd, cgroup string) error {
+	// A process group of its own: Ctrl-C at the terminal is its parent's.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if cgroup == "" {
 		return cmd.Start()
 	}
@@ -73,7 +75,7 @@ func startIn(cmd *exec.Cmd, cgroup string) error {
 		return err
 	}
 	defer dir.Close()
-	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	return cmd.Start()
 }
 

@@ -34,6 +34,9 @@ func TestWorkerIsBornInItsPlace(t *testing.T) {
 		t.Errorf("it is in another namespace (%v)", err)
 	}
 
+	if group, err := unix.Getpgid(w.PID()); err != nil || group != w.PID() {
+		t.Errorf("it is in process group %d (%v): a Ctrl-C would end it", group, err)
+	}
 	ctx := context.Background()
 	if err := w.Send(ctx, Where{To: local(5201), Pace: 100e6}, 1); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,67 @@
+package traffic
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+var epoch = time.Unix(1_000_000, 0)
+
+func after(ms float64) time.Time { return epoch.Add(time.Duration(ms * float64(time.Millisecond))) }
+
+// traced is a counter that was read every 100 ms and grew by so many Mbit/s
+// before each reading but the first.
+func traced(mbits ...float64) Trace {
+	t := Trace{[]point{{at: epoch}}}
+	for i, mbit := range mbits {
+		last := t.points[i]
+		t.points = append(t.points, point{after(float64(i+1) * 100), last.bytes + uint64(mbit*1e6/8/10)})
+	}
+	return t
+}
+
+func TestMbit(t *testing.T) {
+	trace := traced(8, 8, 24)
+	for _, c := range []struct{ from, to, want float64 }{
+		{0, 200, 8},
+		{200, 300, 24},
+		{100, 300, 16},
+		{110, 140, 8},  // between readings
+		{150, 250, 16}, // over one
+		{100, 100, 0},
+		{200, 100, 0},
+		{300, 400, 0},    // nothing is known, nothing came
+		{-100, 100, 4},   // the same before
+		{-200, -100, 0},  //
+		{100, 500, 8},    // (8 + 24) / 4
+		{-1000, 1000, 2}, //
+	} {
+		if got := trace.Mbit(after(c.from), after(c.to)); math.Abs(got-c.want) > 0.01 {
+			t.Errorf("%g to %g ms: %g Mbit/s, want %g", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+func TestRatesLeaveOutTheTooShort(t *testing.T) {
+	trace := traced(8, 16)
+	last := trace.points[2]
+	trace.points = append(trace.points, point{last.at.Add(time.Microsecond), last.bytes + 1000})
+	got := trace.Rates(epoch, epoch, after(1000))
+	if len(got) != 2 || got[0] != [2]float64{0.05, 8} || got[1] != [2]float64{0.15, 16} {
+		t.Errorf("%v", got)
+	}
+	if got := trace.Rates(epoch, after(100), after(1000)); len(got) != 1 {
+		t.Errorf("from the second on: %v", got)
+	}
+}
+
+func TestEmptyTrace(t *testing.T) {
+	var trace Trace
+	if got := trace.Mbit(epoch, after(1000)); got != 0 {
+		t.Errorf("%g", got)
+	}
+	if got := trace.Rates(epoch, epoch, after(1000)); got != nil {
+		t.Errorf("%v", got)
+	}
+}
