@@ -38,7 +38,7 @@ func TestResetRoute(t *testing.T) {
 		{"mptcp", "tcp4", true, 5, ResetRoute},
 	} {
 		t.Run(arm.name, func(t *testing.T) {
-			q := newQueues(t)
+			q := newQueues(t, "mq")
 			q.steer(0)
 			fd := q.stream(arm.network, arm.multi, arm.mark)
 			if moved := q.sent(2); moved > noise || q.sent(0) < 10*noise {
@@ -64,6 +64,30 @@ func TestResetRoute(t *testing.T) {
 	}
 }
 
+// On mqprio a running flow ignores a change of SO_PRIORITY for as long as
+// something of it waits, and follows it when its route is reset.
+func TestResetRouteOnMQPrio(t *testing.T) {
+	testutil.Proves(t, testutil.Follow)
+	testutil.By(t, "mqprio")
+	testutil.Needs(t, "root", "veth link", "mqprio qdisc", "tbf qdisc", "tc")
+	q := newQueues(t, "mqprio num_tc 4 map 0 1 2 3 0 0 0 0 0 0 0 0 0 0 0 0 queues 1@0 1@1 1@2 1@3 hw 0")
+	fd := q.stream("tcp4", false, 0)
+	if moved := q.sent(2); moved > noise || q.sent(0) < 10*noise {
+		t.Fatalf("queue 0 sent %d, queue 2 %d bytes; the flow is not in the class of priority 0", q.sent(0), moved)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, 2); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	if moved := q.sent(2); moved > noise {
+		t.Fatalf("class 2 sent %d bytes before the reset: a plain change was enough", moved)
+	}
+	if err := ResetRoute(fd); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return q.sent(2) > 20*noise })
+}
+
 // noise is how many bytes neighbour discovery and the like may send.
 const noise = 2000
 
@@ -77,7 +101,8 @@ type queues struct {
 	a, b testutil.End
 }
 
-func newQueues(t *testing.T) queues {
+// newQueues puts a root qdisc with a class for each queue on the veth.
+func newQueues(t *testing.T, root string) queues {
 	t.Helper()
 	left, right := testutil.NewNamespace(t), testutil.NewNamespace(t)
 	left.Output("sh", "-c", `cd /proc/sys/net
@@ -85,7 +110,7 @@ func newQueues(t *testing.T) queues {
 		echo 0 > ipv6/conf/default/accept_dad
 		[ ! -e core/txq_reselection_ms ] || echo 0 > core/txq_reselection_ms`)
 	a, b := testutil.Veth(t, left, right, testutil.VethOptions{Queues: 4})
-	left.Output("tc", "qdisc", "add", "dev", a.Name, "root", "handle", "1:", "mq")
+	left.Output("tc", append([]string{"qdisc", "add", "dev", a.Name, "root", "handle", "1:"}, strings.Fields(root)...)...)
 	for i := range 4 {
 		left.Output("tc", "qdisc", "add", "dev", a.Name, "parent", fmt.Sprintf("1:%x", i+1), "handle", fmt.Sprintf("1%x:", i+1),
 			"tbf", "rate", "1mbit", "burst", "32k", "limit", "4m")
