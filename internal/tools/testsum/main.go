@@ -38,20 +38,24 @@ func run(args []string, in io.Reader, out, errs io.Writer) error {
 	s := newSummary()
 	err := testevent.Read(in, out, func(e testevent.Event) {
 		if pkg := s.add(e); pkg != "" && *label == "" {
-			progress(out, pkg, s.packs[pkg])
+			s.progress(out, pkg)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	r := s.result(s.has)
+	r := s.result()
 	if *label == "" {
+		for _, pkg := range s.unended() {
+			s.progress(out, pkg)
+		}
 		printSkips(out, r)
 		printSlowest(out, r)
 	}
-	printFailures(out, r)
-	if *label == "" && len(r.failures) == 0 {
-		fmt.Fprintln(out)
+	if *label == "" {
+		printTitles(out, r)
+	} else {
+		printFailures(out, r)
 	}
 	if *counts != "" {
 		if err := appendCounts(*counts, r); err != nil {
@@ -82,15 +86,23 @@ func (s *summary) has(name string) (bool, error) {
 	return ok, nil
 }
 
-func progress(out io.Writer, pkg string, p *pack) {
+// progress prints a package's line as it ends, and what failed in it.
+func (s *summary) progress(out io.Writer, pkg string) {
+	p := s.packs[pkg]
 	if len(p.tests) == 0 && p.action != "fail" {
 		return
 	}
-	word := map[string]string{"pass": "ok", "skip": "ok", "fail": "FAIL"}[p.action]
+	r := newResult()
+	s.judge(r, pkg)
+	word := "ok"
+	if len(r.failures) > 0 {
+		word = "FAIL"
+	}
 	fmt.Fprintf(out, "%-5s %-60s %6.1f s\n", word, pkg, p.elapsed)
+	printFailures(out, r)
 }
 
-func printSkips(out io.Writer, r result) {
+func printSkips(out io.Writer, r *result) {
 	for _, feature := range slices.Sorted(maps.Keys(r.skips)) {
 		fmt.Fprintf(out, "\nskipped for want of %s:\n", feature)
 		for _, name := range r.skips[feature] {
@@ -99,7 +111,7 @@ func printSkips(out io.Writer, r result) {
 	}
 }
 
-func printSlowest(out io.Writer, r result) {
+func printSlowest(out io.Writer, r *result) {
 	title := "\nslowest:\n"
 	for _, t := range r.slowest[:min(5, len(r.slowest))] {
 		if t.elapsed >= 1 {
@@ -109,7 +121,7 @@ func printSlowest(out io.Writer, r result) {
 	}
 }
 
-func printFailures(out io.Writer, r result) {
+func printFailures(out io.Writer, r *result) {
 	for _, f := range r.failures {
 		fmt.Fprintf(out, "\nFAILED %s\n", f.title)
 		for line := range strings.Lines(f.output) {
@@ -121,7 +133,16 @@ func printFailures(out io.Writer, r result) {
 	}
 }
 
-func reasons(r result) string {
+// printTitles names once more, beside the summary, what was printed in full as
+// it came.
+func printTitles(out io.Writer, r *result) {
+	fmt.Fprintln(out)
+	for _, f := range r.failures {
+		fmt.Fprintf(out, "FAILED %s\n", f.title)
+	}
+}
+
+func reasons(r *result) string {
 	var all []string
 	for _, feature := range slices.Sorted(maps.Keys(r.skips)) {
 		all = append(all, fmt.Sprintf("%d needs %s", len(r.skips[feature]), feature))
@@ -132,7 +153,7 @@ func reasons(r result) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-func appendCounts(path string, r result) error {
+func appendCounts(path string, r *result) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err

@@ -129,29 +129,15 @@ type result struct {
 	slowest  []*test
 }
 
-// result judges what was collected. has answers whether the kernel under test
-// has a feature.
-func (s *summary) result(has func(string) (bool, error)) result {
-	r := result{skips: map[string][]string{}}
+func newResult() *result {
+	return &result{skips: map[string][]string{}}
+}
+
+// result judges what was collected.
+func (s *summary) result() *result {
+	r := newResult()
 	for _, pkg := range slices.Sorted(maps.Keys(s.packs)) {
-		p := s.packs[pkg]
-		before := len(r.failures)
-		p.endBenchmarks()
-		for _, t := range p.sorted() {
-			r.judge(p, t, has)
-		}
-		switch {
-		case p.build != "":
-			out := ""
-			if b := s.builds[p.build]; b != nil {
-				out = b.String()
-			}
-			r.failures = append(r.failures, failure{pkg + ": does not build", out})
-		case p.action == "start":
-			r.failures = append(r.failures, failure{pkg + ": ended without a result", p.output.String()})
-		case p.action == "fail" && len(r.failures) == before:
-			r.failures = append(r.failures, failure{pkg + ": failed outside its tests", p.output.String()})
-		}
+		s.judge(r, pkg)
 	}
 	if len(s.packs) == 0 {
 		r.failures = append(r.failures, failure{"no test ran", ""})
@@ -166,6 +152,39 @@ func (s *summary) result(has func(string) (bool, error)) result {
 		return 0
 	})
 	return r
+}
+
+// judge adds one package to a result.
+func (s *summary) judge(r *result, pkg string) {
+	p := s.packs[pkg]
+	before := len(r.failures)
+	p.endBenchmarks()
+	for _, t := range p.sorted() {
+		r.judge(p, t, s.has)
+	}
+	switch {
+	case p.build != "":
+		out := ""
+		if b := s.builds[p.build]; b != nil {
+			out = b.String()
+		}
+		r.failures = append(r.failures, failure{pkg + ": does not build", out})
+	case p.action == "start":
+		r.failures = append(r.failures, failure{pkg + ": ended without a result", p.output.String()})
+	case p.action == "fail" && len(r.failures) == before:
+		r.failures = append(r.failures, failure{pkg + ": failed outside its tests", p.output.String()})
+	}
+}
+
+// unended lists the packages of which no end was told.
+func (s *summary) unended() []string {
+	var all []string
+	for _, pkg := range slices.Sorted(maps.Keys(s.packs)) {
+		if s.packs[pkg].action == "start" {
+			all = append(all, pkg)
+		}
+	}
+	return all
 }
 
 func (r *result) judge(p *pack, t *test, has func(string) (bool, error)) {
