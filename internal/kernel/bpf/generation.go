@@ -47,9 +47,6 @@ var ruleTables = [...]string{
 // a cgroup that is born while the rules are being looked up is claimed already.
 // There must be no generation n; after an error there is none.
 func (r Room) Begin(n uint32, rules plan.Rules, o Options) (*Generation, error) {
-	// Kernels before 5.11 count tables as locked memory. Where raising the limit
-	// is refused, making the table says so.
-	_ = rlimit.RemoveMemlock()
 	if err := errors.Join(os.MkdirAll(r.linksDir(), 0o700), os.Mkdir(r.generationDir(n), 0o700)); err != nil {
 		return nil, fmt.Errorf("create pin directory: %w", err)
 	}
@@ -93,6 +90,9 @@ func (r Room) Open(n uint32) (*Generation, error) {
 }
 
 func (r Room) newGeneration(n uint32, create bool) (*Generation, error) {
+	// Kernels before 5.11 count tables as locked memory, also those of a program
+	// that is only asked. Where raising the limit is refused, making the table says so.
+	_ = rlimit.RemoveMemlock()
 	m, err := r.openMemory(create)
 	if err != nil {
 		return nil, err
