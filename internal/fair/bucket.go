@@ -4,6 +4,9 @@ package fair
 // size passes on top of it.
 const Burst = 10_000_000
 
+// Chunk is the time's worth of the share that a bucket gives at once, ns.
+const Chunk = Burst / 4
+
 // fraction is the fixed point of a bucket's time: 1/16 ns, as at 100 Gbit/s a byte
 // takes 0.08.
 const fraction = 16
@@ -11,16 +14,43 @@ const fraction = 16
 // Bucket is a token bucket for what can not be paced: all datagrams of a workload
 // are one flow of weight 1. The zero value is full.
 type Bucket struct {
-	paid uint64 // until when what has passed is paid, ns times fraction
+	paid   uint64 // until when what has passed is paid, ns times fraction
+	credit uint64 // bytes that are paid and charged, and still to come
 }
 
-// Conforms says whether a packet of so many bytes may pass now, in ns, at a share
-// in bytes per second, and charges it if so.
-func (k *Bucket) Conforms(now, wire, share uint64) bool {
+// Conforms says whether a packet of so many bytes may pass now, in ns, at a
+// budget's price, and charges it if so.
+func (k *Bucket) Conforms(now, wire, price uint64) bool {
 	from := max(k.paid, (now-min(Burst, now))*fraction)
 	if from > now*fraction {
 		return false
 	}
-	k.paid = from + wire*second*fraction/max(share, 1) + 1
+	k.paid = from + wire*price/One
 	return true
 }
+
+// Prepaid says whether a packet of so many bytes is of a chunk that was paid and
+// charged before, and takes it from there.
+func (k *Bucket) Prepaid(wire uint64) bool {
+	if k.credit < wire {
+		return false
+	}
+	k.credit -= wire
+	return true
+}
+
+// Grant pays a chunk of the bucket at once, if it is fuller than half now, in ns, so
+// that the packets to come need no look at the clock. It returns the bytes that are
+// to be charged for it, at most a chunk of a budget.
+func (k *Bucket) Grant(now, chunk uint64) uint64 {
+	if k.paid > (now-min(Burst/2, now))*fraction {
+		return 0
+	}
+	k.paid += Chunk * fraction
+	k.credit += chunk
+	return chunk
+}
+
+// price is what One bytes cost at a rate in bytes per second, in ns times
+// fraction, rounded up: with it a packet is charged without a division.
+func price(rate uint64) uint64 { return second*fraction*One/max(rate, 1) + 1 }

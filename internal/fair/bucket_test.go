@@ -31,7 +31,7 @@ func TestConforms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var k Bucket
 			for i, p := range c.packets {
-				if got := k.Conforms(p.at, p.wire, c.share); got != p.passes {
+				if got := k.Conforms(p.at, p.wire, price(c.share)); got != p.passes {
 					t.Errorf("packet %d passes: %v", i, got)
 				}
 			}
@@ -50,13 +50,41 @@ func TestBucketKeepsItsShare(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "packets") {
 			now += rapid.Uint64Range(0, second).Draw(t, "pause")
 			wire := legalPacket.Draw(t, "wire")
-			if k.Conforms(now, wire, share) {
+			if k.Conforms(now, wire, price(share)) {
 				passed, last = passed+wire, wire
 			}
 		}
 		most := over(product(share, now-start+Burst), second)
 		if passed-last > most.Uint64()+1 {
 			t.Fatalf("%d bytes passed before the last packet, the share is %d", passed-last, most)
+		}
+	})
+}
+
+// TestChunksKeepTheShare is the same where chunks are paid at once. What is left of
+// the last one is paid as well, and no packet needs to come for it.
+func TestChunksKeepTheShare(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := NewBudget(rapid.Uint64Range(MinLimit, MaxLimit).Draw(t, "limit"), 0)
+		start := rapid.Uint64Range(second, MaxTime/2).Draw(t, "start")
+		var k Bucket
+		now, passed, charged, last := start, uint64(0), uint64(0), uint64(0)
+		for range rapid.IntRange(1, 100).Draw(t, "packets") {
+			now += rapid.Uint64Range(0, 2*Burst).Draw(t, "pause")
+			wire := legalPacket.Draw(t, "wire")
+			switch {
+			case k.Prepaid(wire):
+				passed += wire
+			case k.Conforms(now, wire, b.Price):
+				passed, last = passed+wire, wire
+				charged += wire + k.Grant(now, b.Chunk)
+			}
+			if charged != passed+k.credit {
+				t.Fatalf("%d bytes are charged, %d passed and %d are still to come", charged, passed, k.credit)
+			}
+		}
+		if most := over(product(b.Limit, now-start+Burst), second); charged-last > most.Uint64()+1 {
+			t.Fatalf("%d bytes are charged before the last packet, the share is %d", charged-last, most)
 		}
 	})
 }
@@ -72,7 +100,7 @@ func TestBucketGivesItsShare(t *testing.T) {
 			var k Bucket
 			var passed uint64
 			for i := range uint64(20_000) {
-				if k.Conforms(second+i*step, wire, share) {
+				if k.Conforms(second+i*step, wire, price(share)) {
 					passed += wire
 				}
 			}
@@ -88,9 +116,10 @@ func TestBucketDoesNotOverflow(t *testing.T) {
 		now, wire := legalTime.Draw(t, "now"), legalPacket.Draw(t, "wire")
 		share := rapid.Uint64Range(0, MaxLimit).Draw(t, "share")
 		var k Bucket
-		k.Conforms(now, wire, share)
+		k.Conforms(now, wire, price(share))
 		paid := product(now-min(Burst, now), fraction)
-		paid.Add(paid, over(product(wire, second, fraction), max(share, 1)))
-		same(t, "paid", k.paid, paid.Add(paid, wide(1)))
+		cost := over(product(second, fraction, One), max(share, 1))
+		cost.Add(cost, wide(1)).Mul(cost, wide(wire)).Div(cost, wide(One))
+		same(t, "paid", k.paid, paid.Add(paid, cost))
 	})
 }

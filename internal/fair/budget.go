@@ -33,10 +33,13 @@ const (
 // Budget is one limit and what is known of the flows below it. Bytes are those on
 // the wire, Ethernet header included.
 type Budget struct {
-	Limit uint64 // bytes/s, MinLimit to MaxLimit
-	Tick  uint64 // resolution at which votes expire, ns
-	Load  uint64 // sum of the standing votes: the effective number of greedy flows, times One
-	Trim  uint64 // factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up
+	Limit     uint64 // bytes/s, MinLimit to MaxLimit
+	Tick      uint64 // resolution at which votes expire, ns
+	TickBytes uint64 // what the limit lets pass in a tick, bytes times One
+	Price     uint64 // of [One] bytes in a bucket, by the share when the tick began, ns times 16
+	Chunk     uint64 // what a bucket gives at once, likewise, bytes
+	Load      uint64 // sum of the standing votes: the effective number of greedy flows, times One
+	Trim      uint64 // factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up
 
 	tick  uint64        // number of the running tick
 	start uint64        // when it began, ns
@@ -55,6 +58,8 @@ func NewBudget(limit, now uint64) *Budget {
 		tick:  1,
 		start: now,
 	}
+	b.TickBytes = b.allowance(b.Tick) * One
+	b.appraise()
 	b.sent = 2 * b.slack()
 	return b
 }
@@ -96,6 +101,13 @@ func (b *Budget) advance(now uint64) {
 		b.Load -= b.ring[b.tick%Slots]
 		b.ring[b.tick%Slots] = 0
 	}
+	b.appraise()
+}
+
+// appraise finds what the share means for a bucket.
+func (b *Budget) appraise() {
+	share := max(b.Share(), 1)
+	b.Price, b.Chunk = price(share), share/(second/Chunk)
 }
 
 // repay steers by the sum of what was sent, where the limit allowed so many bytes:

@@ -5,9 +5,8 @@
 // be paced. docs/limits.md says why that is stable and what it does not promise.
 //
 // The package is pure: it does no I/O and reads no clock, time comes in. The
-// kernel side will do the same sums in the same order, so all of it is unsigned
-// 64-bit fixed point, and for legal input no product needs more than 64 bits.
-//
-// Nothing in the product uses it yet: no policy key, no command and no BPF
-// program. What it promises is held by simulation alone.
+// programs do the same sums in the same order (bpf/fair.h), so all of it is
+// unsigned 64-bit fixed point, and for legal input no product needs more than 64
+// bits. User space takes from it what a new budget is; all else runs in the
+// kernel, and here to be simulated and compared.
 package fair

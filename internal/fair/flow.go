@@ -63,13 +63,13 @@ func (b *Budget) ask(f *Flow, now uint64) {
 		b.elect(f, now, f.vote, window)
 	case age >= window:
 		b.elect(f, now, b.use(f, age), age+age/4)
-	case (!b.stands(f) || f.vote < f.Weight*One/4) && f.fresh >= b.newcomer():
+	case (!b.stands(f) || f.vote < f.Weight*One/4) && b.newcomer(f):
 		b.elect(f, now, f.Weight*One, window)
 	}
 }
 
-// newcomer is what a flow sends before it counts, in bytes: a tick of its share.
-func (b *Budget) newcomer() uint64 { return min(Newcomer, b.allowance(b.Tick)*One/b.cut()) }
+// newcomer says whether a flow has sent enough to count: a tick of its share.
+func (b *Budget) newcomer(f *Flow) bool { return f.fresh >= Newcomer || f.fresh*b.cut() >= b.TickBytes }
 
 // use is the part of its share that a flow has used since its vote, age ns ago.
 // From packet to packet it is One times its weight for a greedy flow, however few

@@ -171,7 +171,12 @@ func TestFlowDoesNotOverflow(t *testing.T) {
 		}
 		bytes := over(product(f.size, f.load), One)
 		same(t, "gap", b.gap(f), over(product(min(bytes.Uint64(), maxGap), second), b.Limit))
-		same(t, "newcomer", b.newcomer(), wide(min(Newcomer, over(product(b.allowance(b.Tick), One), b.cut()).Uint64())))
+		if f.fresh < Newcomer {
+			counts := product(f.fresh, b.cut()).Cmp(product(b.allowance(b.Tick), One)) >= 0
+			if b.newcomer(f) != counts {
+				t.Fatalf("newcomer is %v after %d bytes", !counts, f.fresh)
+			}
+		}
 
 		// The sum stops growing where it is full, and does not pass it by overflow.
 		f.vote, f.due, f.since = f.Weight*One, b.tick+1, b.start
