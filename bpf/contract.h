@@ -29,7 +29,8 @@ enum contract_id {
 /* What a contract means on one link. */
 struct contract {
 	__u32 priority; /* skb->priority as it is written, or PRIORITY_KEEP */
-	__u32 serial;	/* tags that carry another serial are of a dead contract */
+	__u16 serial;	/* tags that carry another serial are of a dead contract */
+	__u16 limited;	/* its packets are charged to a budget */
 };
 
 /* A tag names a contract explicitly: its serial above its id. 0 is no tag. */
@@ -112,6 +113,66 @@ struct counter {
 	__u64 bytes;
 };
 
+/* Ticks of which votes are kept: one stands for fewer. */
+#define SLOTS 512
+
+/* What is known of one flow below one budget; bytes are those on the wire. */
+struct flow {
+	__u64 window;  /* over which its use is measured, ns: its round trip */
+	__u64 load;    /* for which its pace was cut, times 1024; 0: not yet */
+	__u64 vote;    /* the part of its share that it uses, times 1024 */
+	__u64 due;     /* tick in which the vote expires */
+	__u64 since;   /* when it voted, ns */
+	__u64 used;    /* bytes since then, each times the load */
+	__u64 fresh;   /* bytes since then */
+	__u64 size;    /* of its last packet */
+	__u32 low;     /* its use fell at the last vote, which was not believed */
+	__u32 exact;   /* a bucket holds it: it never uses more than its share */
+};
+
+/*
+ * One limit and what is known of the flows below it. User space sets the first
+ * eight and then reads only.
+ */
+struct budget {
+	__u64 limit;	   /* bytes a second */
+	__u64 tick_length; /* resolution at which votes expire, ns */
+	__u64 tick_bytes;  /* what the limit lets pass in a tick, times 1024 */
+	__u64 price;	   /* of 1024 bytes in the bucket, by the share when the tick began, 1/16 ns */
+	__u64 chunk;	   /* what the bucket gives at once, likewise, bytes */
+	__u64 trim;	   /* factor of the load, times 1024 */
+	__u64 tick;	   /* number of the running one */
+	__u64 sent;	   /* bytes beyond the limit: two slacks are none */
+	__u64 load;	   /* sum of the standing votes */
+	__u64 start;	   /* of the tick, ns */
+	__u64 bytes;	   /* since the last tick was ended */
+	__u64 paid;	   /* until when the bucket is paid, 1/16 ns */
+	__s64 credit;	   /* bytes that are paid and charged, and still to come */
+	__u64 total;	   /* bytes before the running tick */
+	__u64 window;	   /* when the running window began, ns */
+	__u64 in_window;   /* bytes in it */
+	__u64 last;	   /* bytes a second in the one before it */
+	__u64 busiest;	   /* the most in any before it */
+	__u64 dropped;	   /* packets */
+	__u64 marked;	   /* packets that carry the mark of congestion instead */
+	struct flow others; /* what no pace holds */
+	__u64 ring[SLOTS];  /* votes by the tick in which they expire */
+};
+
+/* What a connection knows of the limit that it is below. */
+struct paced {
+	__u32 generation; /* of the programs that charge it */
+	__u32 contract;
+	struct flow flow;
+	__u64 charged; /* when its last packet was, ns */
+	__u64 limit;   /* of which its pace is a share, bytes a second */
+	__u64 unpaced; /* bytes that it sent before it had a pace */
+	__u32 head;    /* bytes on the wire of a segment, less those of its payload */
+	__u32 segment; /* bytes of payload in a segment; 0: not known yet */
+	__u32 pace;    /* as we have set it; 0: we have not */
+	__u32 own;     /* what the application had set; ~0: nothing */
+};
+
 /*
  * Room for the patterns that match cgroups at their birth, in bytes. A NUL at the
  * end tells a pattern from what is longer and begins like it.
@@ -152,6 +213,9 @@ _Static_assert(sizeof(struct verdict) == 8, "verdict");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
+_Static_assert(sizeof(struct flow) == 72, "flow");
+_Static_assert(sizeof(struct budget) == 160 + 72 + 8 * SLOTS, "budget");
+_Static_assert(sizeof(struct paced) == 8 + 72 + 40, "paced");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
 _Static_assert(sizeof(struct losses) == 16, "losses");
 

@@ -65,6 +65,14 @@ struct signal_struct {
 	atomic_t live;
 } relocated;
 
+struct sock {
+	unsigned long sk_max_pacing_rate; /* bytes a second; ~0: none */
+} relocated;
+
+struct tcp_sock {
+	__u64 tcp_clock_cache; /* when it last looked at the clock, ns */
+} relocated;
+
 struct task_struct {
 	int tgid;
 	struct mm_struct *mm;

@@ -20,8 +20,19 @@
  */
 const volatile __u32 bucket_mask;
 
+/* Whether any contract has a limit. */
+const volatile bool limits;
+
 /* Go on to the next program: Weir never decides the packet's fate here. */
 #define NEXT -1
+
+/* The program that charges limits; its own, because not every kernel can load it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} limiter SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -41,9 +52,10 @@ static __always_inline void count(struct __sk_buff *skb, __u32 id)
 	c->bytes += skb->wire_len;
 }
 
-static __always_inline __u32 promised(__u32 id)
+static __always_inline __u32 kept(__u32 priority)
 {
-	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
+	__u32 id = CONTRACT_LADDER + priority;
+	struct contract *c = priority < LEVELS ? bpf_map_lookup_elem(&contracts, &id) : NULL;
 
 	return c ? c->priority : PRIORITY_KEEP;
 }
@@ -64,13 +76,19 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
-	__u32 id = resolve(skb), priority = promised(id);
+	__u32 id = resolve(skb), priority;
+	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
-	if (priority == PRIORITY_KEEP && skb->priority < LEVELS)
-		priority = promised(CONTRACT_LADDER + skb->priority);
+	priority = c ? c->priority : PRIORITY_KEEP;
+	if (priority == PRIORITY_KEEP)
+		priority = kept(skb->priority);
 	if (priority != PRIORITY_KEEP)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
+	if (limits && c && c->limited) {
+		skb->cb[0] = id;
+		bpf_tail_call(skb, &limiter, 0);
+	}
 	return NEXT;
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-net/weir/internal/host"
+	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/workload"
 )
 
@@ -81,6 +82,14 @@ func (c *cli) inTime(ask func(context.Context) ([]string, error)) []string {
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// completeRate completes the unit of a number.
+func completeRate(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if _, err := policy.ParseRate(typed + "Gbit"); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{typed + "Kbit", typed + "Mbit", typed + "Gbit"}, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeUnit completes the units that run.

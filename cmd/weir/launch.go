@@ -25,22 +25,26 @@ const (
 // launch is weir run. The contract is given to this very process, which then
 // becomes the command: signals, exit status and terminal are the command's own.
 func (c *cli) launch() *cobra.Command {
-	var priority priorityFlag
-	var via string
+	var f termsFlags
 	cmd := &cobra.Command{
-		Use:   "run --priority N [--via VIA] -- COMMAND [ARGUMENTS]",
+		Use:   "run [--priority N] [--egress-max RATE] [--via VIA] -- COMMAND [ARGUMENTS]",
 		Short: "Start a command under a contract",
 		Long: `Start a command under a contract, as nice does: its sockets and those of all of
-its children have the priority, before anything that the policy says of them.
-Signals, terminal and exit status are the command's own; 127 and 126 are those of
-shells, for a command that is not there or can not run.`,
+its children have the contract, in place of what the policy says of them. That is
+a priority, a limit that they share on all links together, or both. Signals,
+terminal and exit status are the command's own; 127 and 126 are those of shells,
+for a command that is not there or can not run.`,
 		Example: `  sudo weir run --priority 2 -- rsync -a /srv backup:/srv
   sudo weir run --priority eth0=2,default=8 -- make push
+  sudo weir run --egress-max 50Mbit -- restic backup /srv
   sudo weir run --priority 6 --via net_prio -- streamer`,
 		Args: atLeast("COMMAND"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !priority.given {
-				return &usageError{"weir run needs a --priority", "weir run --priority N -- " + shellLine(args)}
+			if !f.priority.given && f.max.value == 0 {
+				return &usageError{"weir run needs --priority, --egress-max or both", "weir run --priority N -- " + shellLine(args)}
+			}
+			if err := f.check(); err != nil {
+				return err
 			}
 			path, err := lookUp(args[0])
 			if err != nil {
@@ -50,7 +54,7 @@ shells, for a command that is not there or can not run.`,
 			if err != nil {
 				return err
 			}
-			if err := give(cmd.Context(), a, uint32(os.Getpid()), priority.value, viaOf(via)); err != nil {
+			if err := give(cmd.Context(), a, uint32(os.Getpid()), &f); err != nil {
 				return fmt.Errorf("run %s: %w", args[0], err)
 			}
 			err = unix.Exec(path, args, c.environ())
@@ -58,7 +62,7 @@ shells, for a command that is not there or can not run.`,
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
-	c.addPriority(cmd, &priority, &via)
+	c.addTerms(cmd, &f)
 	return cmd
 }
 
@@ -85,16 +89,16 @@ func viaOf(flag string) policy.Via {
 	return policy.ViaBPF
 }
 
-// give gives a process a priority.
-func give(ctx context.Context, a *agent.Agent, pid uint32, p policy.Priority, via policy.Via) error {
-	if via == policy.ViaNetPrio {
-		return patiently(ctx, amongMany, func() error { return a.SetNetPrio(ctx, pid, p) })
+// give gives a process a contract.
+func give(ctx context.Context, a *agent.Agent, pid uint32, f *termsFlags) error {
+	if viaOf(f.via) == policy.ViaNetPrio {
+		return patiently(ctx, amongMany, func() error { return a.SetNetPrio(ctx, pid, f.priority.value) })
 	}
 	if a.Scope.Cgroup == "" {
 		return errNoCgroup2
 	}
-	if err := knownLinks(a, p); err != nil {
+	if err := knownLinks(a, f.priority.value); err != nil {
 		return err
 	}
-	return patiently(ctx, amongMany, func() error { return a.Set(ctx, pid, p) })
+	return patiently(ctx, amongMany, func() error { return a.Set(ctx, pid, f.terms()) })
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -72,12 +70,4 @@ func knownLinks(a *agent.Agent, p policy.Priority) error {
 		}
 	}
 	return nil
-}
-
-// addPriority adds the flags that say what a process or a group gets.
-func (c *cli) addPriority(cmd *cobra.Command, p *priorityFlag, via *string) {
-	cmd.Flags().Var(p, "priority", "`N` from 0 to 15, 15 the highest, or one for each link: eth0=6,default=4")
-	cmd.Flags().Var(oneOf(via, "bpf", "net_prio"), "via", "the mechanism that carries it: `VIA` is bpf or net_prio")
-	_ = cmd.RegisterFlagCompletionFunc("via", cobra.FixedCompletions([]string{"bpf", "net_prio"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("priority", c.completePriority)
 }

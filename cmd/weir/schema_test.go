@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/weir-net/weir/internal/plan"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/schema")
@@ -61,6 +63,25 @@ func fits(t *testing.T, name string, text []byte) {
 	}
 	if err := schema.Validate(value); err != nil {
 		t.Errorf("%s: %v\n%s", name, err, text)
+	}
+}
+
+// A limit is told of by its own keys.
+func TestALimitFitsTheSchema(t *testing.T) {
+	s := sample()
+	s.SchemaVersion = schemaVersion
+	s.Promises = append(s.Promises, limited(plan.Kept, "read back: at most 50Mbit; no packet yet"))
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits(t, "status", text)
+	for _, keys := range []string{
+		`"promise":"egress","priority":-1,"max":"50Mbit","verdict":"kept"`, `"promise":"priority","priority":15,"verdict":"kept"`,
+	} {
+		if !bytes.Contains(text, []byte(keys)) {
+			t.Errorf("no %s in\n%s", keys, text)
+		}
 	}
 }
 

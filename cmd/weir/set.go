@@ -16,24 +16,30 @@ import (
 // setFlags name one target and what it gets.
 type setFlags struct {
 	pid, cgroup, unit string
-	priority          priorityFlag
+	terms             termsFlags
 	clear             bool
-	via               string
 }
 
 func (c *cli) set() *cobra.Command {
 	var f setFlags
 	cmd := &cobra.Command{
-		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) (--priority N | --clear) [--via VIA]",
+		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] | --clear) [--via VIA]",
 		Short: "Change a running workload, its open connections included",
-		Long: `Give a running process, cgroup or unit a priority, before anything that the
-policy says of it. Open connections change at their next packet, future ones and
-children are included, and nothing is moved anywhere. --clear takes it back.
+		Long: `Give a running process, cgroup or unit a contract, in place of what the policy
+says of it, limits included: a priority, a limit on all links together, or both.
+Open connections change at their next packet, future ones and children are
+included, and nothing is moved anywhere. What is not named stays as weir set gave
+it before; --clear takes all of it back.
+
+A limit paces the TCP connections that are made from then on. Those that are open
+already, UDP and all else are held by drops. --egress-max none takes back the limit
+alone.
 
 A process may also be given its priority by the cgroup v1 controller net_prio,
 which needs no policy and does move it: --via net_prio.`,
 		Example: `  sudo weir set --pid 730 --priority 4
   sudo weir set --unit nginx --priority eth0=12,default=8
+  sudo weir set --pid 730 --egress-max 10Mbit
   sudo weir set --pid 730 --clear`,
 		Args:              nothing,
 		ValidArgsFunction: first(),
@@ -42,7 +48,7 @@ which needs no policy and does move it: --via net_prio.`,
 	cmd.Flags().StringVar(&f.pid, "pid", "", "the process `N`, and its children")
 	cmd.Flags().StringVar(&f.cgroup, "cgroup", "", "the cgroups that a `PATTERN` matches: /batch/**")
 	cmd.Flags().StringVar(&f.unit, "unit", "", "the systemd unit `NAME`")
-	c.addPriority(cmd, &f.priority, &f.via)
+	c.addTerms(cmd, &f.terms)
 	cmd.Flags().BoolVar(&f.clear, "clear", false, "take back what weir set gave")
 	_ = cmd.RegisterFlagCompletionFunc("pid", cobra.NoFileCompletions)
 	_ = cmd.RegisterFlagCompletionFunc("cgroup", cobra.NoFileCompletions)
@@ -55,9 +61,12 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.clear == f.priority.given {
+	if err := f.terms.check(); err != nil {
+		return err
+	}
+	if f.clear == f.terms.given() {
 		kind, value, _ := strings.Cut(target.String(), ": ")
-		return &usageError{"weir set needs either --priority or --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
+		return &usageError{"weir set needs --priority, --egress-max or both, or else --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
 	}
 	a, err := c.privileged(cmd)
 	if err != nil {
@@ -72,9 +81,9 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 		said = target.String() + ": what the policy says"
 		err = patiently(ctx, amongMany, func() error { return a.ClearGroup(ctx, target) })
 	default:
-		said = target.String() + ": priority " + f.priority.value.String()
-		if err = knownLinks(a, f.priority.value); err == nil {
-			err = patiently(ctx, amongMany, func() error { return a.SetGroup(ctx, target, f.priority.value) })
+		said = target.String() + ": " + f.terms.String()
+		if err = knownLinks(a, f.terms.priority.value); err == nil {
+			err = patiently(ctx, amongMany, func() error { return a.SetGroup(ctx, target, f.terms.terms()) })
 		}
 	}
 	if err != nil {
@@ -108,7 +117,7 @@ func (f setFlags) target() (s policy.Selector, err error) {
 	if err != nil {
 		return s, &usageError{err.Error(), "weir set --help"}
 	}
-	if s.Kind != policy.KindPID && viaOf(f.via) == policy.ViaNetPrio {
+	if s.Kind != policy.KindPID && viaOf(f.terms.via) == policy.ViaNetPrio {
 		return s, &usageError{"net_prio knows processes only", "weir set --pid N --via net_prio --priority 4"}
 	}
 	return s, nil
@@ -120,16 +129,16 @@ func (f setFlags) process(ctx context.Context, a *agent.Agent, pid uint32) (stri
 	if p, err := workload.ReadProcess(pid); err == nil {
 		name += " (" + p.Name + ")"
 	}
-	via := viaOf(f.via)
+	via := viaOf(f.terms.via)
 	switch {
 	case f.clear && via == policy.ViaNetPrio:
 		return "process " + name + ": back where it was", patiently(ctx, amongMany, func() error { return a.ClearNetPrio(pid) })
 	case f.clear:
 		return "process " + name + ": what the policy says", patiently(ctx, amongMany, func() error { return a.Clear(ctx, pid) })
 	}
-	said := "process " + name + ": priority " + f.priority.value.String() + ", with its open sockets and its children"
+	said := "process " + name + ": " + f.terms.String() + ", with its open sockets and its children"
 	if via == policy.ViaNetPrio {
-		said = "process " + name + ": priority " + f.priority.value.String() + " by net_prio, with its open sockets and its future children"
+		said = "process " + name + ": " + f.terms.String() + " by net_prio, with its open sockets and its future children"
 	}
-	return said, give(ctx, a, pid, f.priority.value, via)
+	return said, give(ctx, a, pid, &f.terms)
 }

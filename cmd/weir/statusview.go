@@ -100,11 +100,15 @@ func (v *statusView) broken(s *agent.Status) {
 		if victims[c] == nil {
 			order = append(order, c)
 		}
-		victims[c] = append(victims[c], fmt.Sprintf("%s at %s", j.Workload, j.Priority))
+		victims[c] = append(victims[c], j.Workload+" "+j.Terms())
 	}
 	told := map[string]bool{}
 	for _, c := range order {
-		v.line("\n%s on %s", v.red("broken"), c.link)
+		where := c.link
+		if where == plan.EveryLink {
+			where = "every link"
+		}
+		v.line("\n%s on %s", v.red("broken"), where)
 		hang(&v.b, "  wanted  ", some(victims[c]), v.width, nil)
 		hang(&v.b, "  got     ", c.evidence, v.width, nil)
 		told[c.evidence] = true
@@ -115,7 +119,7 @@ func (v *statusView) broken(s *agent.Status) {
 	}
 	var others []plan.Difference
 	for _, d := range s.Differences {
-		if !told[d.Detail] {
+		if !told[d.Detail] && !told[d.Object+": "+d.Detail] {
 			others = append(others, d)
 		}
 	}
@@ -126,6 +130,8 @@ func (v *statusView) broken(s *agent.Status) {
 	switch {
 	case len(s.Differences) > 0:
 		v.line("  next    weir apply %s", fileWord(s.Policy))
+	case len(order) > 0: // a limit, and all is in place that holds it
+		v.line("  next    weir status, once more: what counts is the last whole %g s", plan.LimitWindow.Seconds())
 	case !s.OK && s.Unfinished == nil: // what the policy names is not here; the warnings say what
 		v.line("  next    bring it back, or change the policy; then weir apply %s", fileWord(s.Policy))
 	}
@@ -190,7 +196,7 @@ func carried(class, classes int) string {
 func (v *statusView) promises(s *agent.Status) {
 	colours := map[plan.Verdict]func(string) string{plan.Kept: v.green, plan.Broken: v.red, plan.Unprovable: v.yellow}
 	t := table{columns: []column{
-		{title: "workload"}, {title: "link"}, {title: "priority", right: true}, {title: "verdict"},
+		{title: "workload"}, {title: "link"}, {title: "promise"}, {title: "verdict"},
 		{title: "packets", right: true, rank: 3}, {title: "sent", right: true, rank: 2}, {title: "evidence", rank: 4},
 	}}
 	unprovable := map[string]string{}
@@ -202,7 +208,7 @@ func (v *statusView) promises(s *agent.Status) {
 		if beside[j.Workload] {
 			continue
 		}
-		t.add(cell{text: j.Workload}, cell{text: j.Link}, cell{text: j.Priority.String()},
+		t.add(cell{text: j.Workload}, cell{text: j.Link}, cell{text: j.Terms()},
 			cell{string(j.Verdict), colours[j.Verdict]}, cell{text: grouped(j.Traffic.Packets)},
 			cell{text: amount(j.Traffic.Bytes)}, cell{text: evidence(j)})
 		if j.Verdict == plan.Unprovable {
@@ -219,13 +225,17 @@ func (v *statusView) promises(s *agent.Status) {
 	}
 }
 
-// evidence is a judgement's first proof: the traffic has columns of its own, and
-// what is broken was told above.
+// evidence is a judgement's first proof, and of a limit what was measured: the
+// traffic has columns of its own, and what is broken was told above.
 func evidence(j plan.Judgement) string {
 	if j.Verdict == plan.Broken {
 		return "see above"
 	}
-	first, _, _ := strings.Cut(j.Evidence, ";")
+	first, measured, _ := strings.Cut(j.Evidence, "; ")
+	if j.Promise == plan.PromiseEgress {
+		last, _, _ := strings.Cut(measured, ",")
+		return last
+	}
 	first, _, _ = strings.Cut(first, " of ") // the link's line says of what
 	return first
 }
@@ -238,11 +248,15 @@ func reason(evidence string) string {
 
 func (v *statusView) sets(s *agent.Status) {
 	t := table{columns: []column{
-		{title: "set"}, {title: "priority"}, {title: "state"}, {title: "packets", right: true, rank: 1}, {title: "sent", right: true, rank: 2},
+		{title: "set"}, {title: "promise"}, {title: "state"}, {title: "packets", right: true, rank: 1}, {title: "sent", right: true, rank: 2},
+		{title: "evidence", rank: 3},
 	}}
-	lost := map[string]bool{}
+	lost, measured := map[string]bool{}, map[string]string{}
 	for _, j := range s.Promises {
 		lost[j.Workload] = lost[j.Workload] || j.Verdict == plan.Broken
+		if j.Promise == plan.PromiseEgress {
+			measured[j.Workload] = evidence(j)
+		}
 	}
 	for _, set := range s.Sets {
 		state := cell{"in force", v.green}
@@ -253,8 +267,8 @@ func (v *statusView) sets(s *agent.Status) {
 			state = cell{"its process is gone", v.dim}
 		}
 		sum := total(maps.Values(set.Traffic))
-		t.add(cell{text: strings.TrimPrefix(set.Name, "set ")}, cell{text: set.Priority}, state,
-			cell{text: grouped(sum.Packets)}, cell{text: amount(sum.Bytes)})
+		t.add(cell{text: strings.TrimPrefix(set.Name, "set ")}, cell{text: set.Terms}, state,
+			cell{text: grouped(sum.Packets)}, cell{text: amount(sum.Bytes)}, cell{text: measured[set.Name]})
 	}
 	if len(t.rows) > 0 {
 		v.line("")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 )
 
@@ -25,11 +26,17 @@ func sample() *agent.Status {
 			Classes: []agent.ClassStatus{{Class: 0, Packets: 1204511, Bytes: 1707320112, Drops: 37, Backlog: 66616}, {Class: 1}, {Class: 2}, {Class: 3, Packets: 88, Bytes: 9120}},
 		}},
 		Promises: []plan.Judgement{
-			{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Kept, Evidence: "read back: priority 15 of prio with 4 classes; no packet yet", Traffic: plan.Traffic{Packets: 88, Bytes: 9120}},
-			{Workload: "backup", Link: "eth0", Priority: 2, Verdict: plan.Kept, Evidence: "read back: priority 2 of prio with 4 classes; no packet yet"},
+			{Workload: "ssh", Link: "eth0", Promise: plan.PromisePriority, Priority: 15, Verdict: plan.Kept, Evidence: "read back: priority 15 of prio with 4 classes; no packet yet", Traffic: plan.Traffic{Packets: 88, Bytes: 9120}},
+			{Workload: "backup", Link: "eth0", Promise: plan.PromisePriority, Priority: 2, Verdict: plan.Kept, Evidence: "read back: priority 2 of prio with 4 classes; no packet yet"},
 		},
 		Unclaimed: map[string]agent.Unnamed{"eth0": {Unclaimed: plan.Traffic{Packets: 1204423, Bytes: 1707310992}, Unclassified: plan.Traffic{Packets: 1, Bytes: 60}}},
 	}
+}
+
+// limited judges the limit of a workload of sample.
+func limited(verdict plan.Verdict, evidence string) plan.Judgement {
+	return plan.Judgement{Workload: "backup", Link: plan.EveryLink, Promise: plan.PromiseEgress, Priority: policy.Unset, Max: 5e7,
+		Verdict: verdict, Evidence: evidence, Traffic: plan.Traffic{Packets: 5000, Bytes: 7e6}}
 }
 
 func TestStatusView(t *testing.T) {
@@ -50,9 +57,9 @@ link eth0  prio with 4 classes, by tcx
   nothing sent at 8-11, 4-7
   the best there is
 
-workload  link  priority  verdict  packets      sent  evidence
-ssh       eth0        15  kept          88  8.91 KiB  read back: priority 15
-backup    eth0         2  kept           0       0 B  read back: priority 2
+workload  link  promise      verdict  packets      sent  evidence
+ssh       eth0  priority 15  kept          88  8.91 KiB  read back: priority 15
+backup    eth0  priority 2   kept           0       0 B  read back: priority 2
 
 nobody's      link    packets      sent
 unclaimed     eth0  1,204,423  1.59 GiB
@@ -70,9 +77,9 @@ link eth0  prio with 4 classes, by tcx
   nothing sent at 8-11, 4-7
   the best there is
 
-workload  link  priority  verdict
-ssh       eth0        15  kept
-backup    eth0         2  kept
+workload  link  promise      verdict
+ssh       eth0  priority 15  kept
+backup    eth0  priority 2   kept
 
 nobody's      link    packets      sent
 unclaimed     eth0  1,204,423  1.59 GiB
@@ -85,14 +92,14 @@ nothing is applied
 			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 2 objects differ from the policy"
 			s.Links, s.Unclaimed = nil, nil
 			s.Proved = &state.Proof{When: s.Applied.Add(time.Minute), Verb: "set"}
-			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Broken, Evidence: "its programs do not run"}}
+			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Promise: plan.PromisePriority, Priority: 15, Verdict: plan.Broken, Evidence: "its programs do not run"}}
 			s.Differences = []plan.Difference{{Op: plan.Change, Object: "link eth0", Detail: "its programs do not run"}, {Op: plan.Add, Object: "workload web", Detail: "as it comes: port: 80"}}
 		}, `
 broken: 1 of 1 promises, 2 objects differ from the policy
 policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
 
 broken on eth0
-  wanted  ssh at 15
+  wanted  ssh priority 15
   got     its programs do not run
   since   found kept at 2026-05-04 09:01:00 by weir set, and broken now
 
@@ -100,21 +107,65 @@ not as the policy says
 + workload web: as it comes: port: 80
   next    weir apply policy.yaml
 
-workload  link  priority  verdict  packets  sent  evidence
-ssh       eth0        15  broken         0   0 B  see above
+workload  link  promise      verdict  packets  sent  evidence
+ssh       eth0  priority 15  broken         0   0 B  see above
 `},
 		{"not provable", 80, func(s *agent.Status) {
 			s.Verdict, s.Links, s.Unclaimed = "kept: 0 of 1 promises; 1 can not be proved here", nil, nil
-			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Priority: 15, Verdict: plan.Unprovable,
+			s.Promises = []plan.Judgement{{Workload: "ssh", Link: "eth0", Promise: plan.PromisePriority, Priority: 15, Verdict: plan.Unprovable,
 				Evidence: "read back: priority 15 of fq with 3 classes; no packet yet; fq's bands are weighted, not strict, and older kernels have none"}}
 		}, `
 kept: 0 of 1 promises; 1 can not be proved here
 policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
 
-workload  link  priority  verdict            packets  sent
-ssh       eth0        15  not provable here        0   0 B
+workload  link  promise      verdict            packets  sent
+ssh       eth0  priority 15  not provable here        0   0 B
   not provable on eth0: fq's bands are weighted, not strict, and older kernels
                         have none
+`},
+		{"a limit", 90, func(s *agent.Status) {
+			s.Links, s.Unclaimed = nil, nil
+			s.Promises[1] = limited(plan.Kept, "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked")
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+workload  link  promise         verdict  packets      sent  evidence
+ssh       eth0  priority 15     kept          88  8.91 KiB  read back: priority 15
+backup    *     at most 50Mbit  kept       5,000  6.68 MiB  49.8Mbit in the last 5 s
+`},
+		{"a limit that is exceeded", 80, func(s *agent.Status) {
+			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 0 objects differ from the policy"
+			s.Links, s.Unclaimed = nil, nil
+			s.Promises = []plan.Judgement{limited(plan.Broken, "read back: at most 50Mbit; 62.3Mbit in the last 5 s")}
+		}, `
+broken: 1 of 1 promises, 0 objects differ from the policy
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on every link
+  wanted  backup at most 50Mbit
+  got     read back: at most 50Mbit; 62.3Mbit in the last 5 s
+  next    weir status, once more: what counts is the last whole 5 s
+
+workload  link  promise         verdict  packets      sent  evidence
+backup    *     at most 50Mbit  broken     5,000  6.68 MiB  see above
+`},
+		{"a limit where a link is broken", 80, func(s *agent.Status) {
+			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 1 objects differ from the policy"
+			s.Links, s.Unclaimed = nil, nil
+			s.Promises = []plan.Judgement{limited(plan.Broken, "link eth0: its programs do not run")}
+			s.Differences = []plan.Difference{{Op: plan.Change, Object: "link eth0", Detail: "its programs do not run"}}
+		}, `
+broken: 1 of 1 promises, 1 objects differ from the policy
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on every link
+  wanted  backup at most 50Mbit
+  got     link eth0: its programs do not run
+  next    weir apply policy.yaml
+
+workload  link  promise         verdict  packets      sent  evidence
+backup    *     at most 50Mbit  broken     5,000  6.68 MiB  see above
 `},
 		{"pending", 80, func(s *agent.Status) {
 			s.Links, s.Promises, s.Unclaimed = nil, nil, nil
@@ -158,10 +209,15 @@ unconfirmed: it should have been taken back 5 min ago, and was not
 `},
 		{"sets", 80, func(s *agent.Status) {
 			s.Links, s.Unclaimed = nil, nil
-			s.Promises = []plan.Judgement{{Workload: "set unit: nginx.service", Link: "eth0", Priority: 3, Verdict: plan.Kept}}
+			s.Promises = []plan.Judgement{
+				{Workload: "set unit: nginx.service", Link: "eth0", Promise: plan.PromisePriority, Priority: 3, Verdict: plan.Kept},
+				{Workload: "pid 731", Link: plan.EveryLink, Promise: plan.PromiseEgress, Priority: policy.Unset, Max: 1e7, Verdict: plan.Kept,
+					Evidence: "read back: at most 10Mbit; 9.9Mbit of late, 10Mbit at most; no packet dropped or marked"},
+			}
 			s.Sets = []agent.SetStatus{
-				{Name: "pid 730", Priority: "4", Traffic: map[string]plan.Traffic{"eth0": {Packets: 3, Bytes: 4096}, "eth1": {Packets: 4, Bytes: 4096}}},
-				{Name: "set unit: nginx.service", Priority: "{eth0: 3}", Alive: true},
+				{Name: "pid 730", Terms: "priority 4", Traffic: map[string]plan.Traffic{"eth0": {Packets: 3, Bytes: 4096}, "eth1": {Packets: 4, Bytes: 4096}}},
+				{Name: "pid 731", Terms: "at most 10Mbit", Max: 1e7, Alive: true},
+				{Name: "set unit: nginx.service", Terms: "priority {eth0: 3}", Alive: true},
 			}
 			s.Rollback = &state.Rollback{When: noon, Reason: "weir rollback was called", Proved: true}
 		}, `
@@ -170,9 +226,10 @@ policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
 rolled back at 2026-05-04 12:00:00
   weir rollback was called; and everything read back is as before
 
-set                  priority   state                packets      sent
-pid 730              4          its process is gone        7  8.00 KiB
-unit: nginx.service  {eth0: 3}  in force                   0       0 B
+set                  promise             state                packets      sent
+pid 730              priority 4          its process is gone        7  8.00 KiB
+pid 731              at most 10Mbit      in force                   0       0 B
+unit: nginx.service  priority {eth0: 3}  in force                   0       0 B
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

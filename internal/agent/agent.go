@@ -40,6 +40,7 @@ var (
 	ErrNotProved      = errors.New("the kernel does not hold what was applied")
 	ErrPending        = errors.New("a change waits to be confirmed")
 	ErrNothingPending = errors.New("no change waits to be confirmed")
+	ErrNoLimits       = errors.New("no limit is possible here")
 	ErrLoseSSH        = errors.New("the change touches the link that carries your ssh session")
 )
 

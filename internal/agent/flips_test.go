@@ -87,7 +87,7 @@ func (b *bench) flip(t *testing.T, level, other policy.Level) (effect time.Durat
 	}
 	before, _ := sent()
 	begin := time.Now()
-	if err := b.Set(context.Background(), uint32(os.Getpid()), policy.Priority{Default: level}); err != nil {
+	if err := b.Set(context.Background(), uint32(os.Getpid()), Terms{Priority: &policy.Priority{Default: level}}); err != nil {
 		t.Fatal(err)
 	}
 	if !until(before + 1) {

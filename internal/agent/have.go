@@ -34,7 +34,7 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	if have.Rules, err = g.Rules(); err != nil {
 		return have, err
 	}
-	sockets := a.room().SocketsAttached()
+	sockets := a.room().SocketsAttached() && (len(have.Rules.Limits) == 0 || a.room().PaceAttached())
 	for name, l := range r.Links {
 		s, err := a.readLink(g, l)
 		if err != nil {

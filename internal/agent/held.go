@@ -38,12 +38,12 @@ func heldBy(r *state.Record) []plan.Difference {
 	for _, s := range r.Sets {
 		sets[s.Name] = s
 		if _, named := r.IDs.Names[s.Name]; !named {
-			remove(s.Name, "priority %s", s.Priority)
+			remove(s.Name, "%s", plan.Terms(s.Contract()))
 		}
 	}
 	for _, name := range sortedKeys(r.IDs.Names) {
 		if s, ok := sets[name]; ok {
-			remove(name, "priority %s", s.Priority)
+			remove(name, "%s", plan.Terms(s.Contract()))
 			continue
 		}
 		remove("workload "+name, "its packets are nobody's")

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
@@ -13,7 +14,7 @@ import (
 func (a *Agent) judge(r *state.Record, d *draft) *Status {
 	s := a.outline(r)
 	if d == nil {
-		a.addSets(s, r, nil, nil)
+		s.addSets(a.alive(s, r, nil), r.IDs, nil)
 		s.OK = r.Journal == nil
 		s.Verdict = s.sentence()
 		return s
@@ -23,15 +24,20 @@ func (a *Agent) judge(r *state.Record, d *draft) *Status {
 	if err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
-	s.Promises = append(s.Promises, plan.Judge(withSets(d.policy, r.Sets), d.want, s.Differences, seen)...)
+	held, err := a.held(r)
+	if err != nil {
+		s.Warnings = append(s.Warnings, err.Error())
+	}
+	sets := a.alive(s, r, d.tags)
+	s.Promises = append(s.Promises, plan.Judge(judged(d.policy, sets), d.want, s.Differences, seen, held)...)
 	for _, l := range d.policy.Links {
 		s.Links = append(s.Links, a.linkStatus(l.Name, r.Links[l.Name], d.want.Rungs[l.Name]))
 		s.Unclaimed[l.Name] = Unnamed{Unclaimed: seen[l.Name][plan.Unclaimed], Unclassified: seen[l.Name][plan.Unclassified]}
 	}
-	a.addSets(s, r, d.tags, seen)
+	s.addSets(sets, r.IDs, seen)
 	s.addWarnings(d)
 	s.Warnings = append(s.Warnings, a.caveats(r)...)
-	s.OK = r.Journal == nil && len(s.Differences) == 0
+	s.OK = r.Journal == nil && len(s.Differences) == 0 && !slices.ContainsFunc(s.Promises, func(j plan.Judgement) bool { return j.Verdict == plan.Broken })
 	s.Verdict = s.sentence()
 	return s
 }
@@ -67,23 +73,39 @@ func (s *Status) sentence() string {
 	return fmt.Sprintf("kept: all %d promises", kept)
 }
 
-// addSets tells of what was set; a set whose process is gone with all its
-// children is forgotten by the next one.
-func (a *Agent) addSets(s *Status, r *state.Record, tags map[uint32]uint32, seen map[string]map[plan.ContractID]plan.Traffic) {
+// alive is what was set; a set whose process is gone with all its children is
+// forgotten by the next one.
+func (a *Agent) alive(s *Status, r *state.Record, tags map[uint32]uint32) []state.Set {
 	gone, err := a.gone(r.Sets, tags, r.IDs)
 	if err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
-	for _, set := range r.Sets {
-		if gone[set.Name] {
-			continue
-		}
+	return slices.DeleteFunc(slices.Clone(r.Sets), func(set state.Set) bool { return gone[set.Name] })
+}
+
+// judged is a policy with all that was set beside it: what was given to a process
+// is a promise as any other.
+func judged(p *policy.Policy, sets []state.Set) *policy.Policy {
+	q := *withSets(p, sets)
+	q.Workloads = slices.Clone(q.Workloads)
+	for _, e := range explicit(sets) {
+		q.Workloads = append(q.Workloads, policy.Workload{Name: e.Name, Contract: e.Contract})
+	}
+	return &q
+}
+
+// addSets tells of what was set.
+func (s *Status) addSets(sets []state.Set, ids plan.IDs, seen map[string]map[plan.ContractID]plan.Traffic) {
+	for _, set := range sets {
 		status := SetStatus{
-			Name: set.Name, Priority: set.Priority.String(),
+			Name: set.Name, Terms: plan.Terms(set.Contract()), Max: set.Max,
 			Alive: set.Selector != nil || lives(set.Process()), Traffic: map[string]plan.Traffic{},
 		}
+		if !set.Priority.Empty() {
+			status.Priority = set.Priority.String()
+		}
 		for link, traffic := range seen {
-			status.Traffic[link] = traffic[r.IDs.Names[set.Name].ID]
+			status.Traffic[link] = traffic[ids.Names[set.Name].ID]
 		}
 		s.Sets = append(s.Sets, status)
 	}

@@ -150,7 +150,7 @@ func TestSetOutlivesApply(t *testing.T) {
 		return b.policyText(fmt.Sprintf("  gold: {match: [{pid: %d}], priority: %d}\n", pid, priority))
 	}
 	b.apply(t, text(12))
-	if err := b.Set(context.Background(), pid, policy.Priority{Default: 3}); err != nil {
+	if err := b.Set(context.Background(), pid, Terms{Priority: &policy.Priority{Default: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	b.apply(t, text(11))

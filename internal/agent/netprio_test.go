@@ -137,7 +137,7 @@ func TestNetPrioForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.apply(t, b.policyText(ironPolicy))
-	if err := b.Set(context.Background(), sleeper(t), policy.Priority{Default: 3}); err != nil {
+	if err := b.Set(context.Background(), sleeper(t), Terms{Priority: &policy.Priority{Default: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := b.Scope.Load(); err != nil || len(r.Sets) != 1 {

@@ -33,6 +33,9 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		c.addLink(name, w, f.Links[name], f.Features.TCX)
 	}
 	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
+	if len(w.Rules.Limits) > 0 {
+		c.add("pace connections below limits", func() error { return c.generation.AttachPace() })
+	}
 	for _, name := range sortedKeys(w.Links) {
 		index := w.Links[name].Index
 		c.add(fmt.Sprintf("attach link_egress to %s", name), func() error {
@@ -43,6 +46,9 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		if _, wanted := w.Links[name]; !wanted {
 			c.removeLink(name)
 		}
+	}
+	if len(w.Rules.Limits) == 0 {
+		c.addUnpace(ctx)
 	}
 	c.add("make generation the one that counts", func() error {
 		c.record.Generation, c.record.IDs = number, w.IDs
@@ -125,6 +131,7 @@ func (c *change) nextGeneration() (uint32, error) {
 
 func tableOptions(w *plan.Want, f plan.Facts) (bpf.Options, error) {
 	o := bpf.Options{Cgroups: max(len(w.Rules.Cgroups), len(w.Rules.Cgroups1)), Births: f.Features.RawTracepoint}
+	o.Limits = f.Features.Atomics && f.Features.SockOps
 	var err error
 	if o.Hierarchy1, err = hierarchy1(w.Rules.Controller1); err != nil {
 		return o, err

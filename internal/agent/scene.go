@@ -79,6 +79,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 		}
 		x.Promises = append(x.Promises, link+": "+l.Queue.Describe(p.Priority))
 	}
+	if l, ok := s.rules.Limits[s.record.IDs.Names[x.Workload].ID]; ok {
+		x.Promises = append(x.Promises, "all links together: "+l.Promise())
+	}
 	return x
 }
 

@@ -15,13 +15,19 @@ import (
 )
 
 // Set gives a running process, its open sockets, those that it opens from now
-// on and its children a priority. The process is not moved anywhere. A second
-// Set changes the first, in one write per link; a first one that fails leaves
-// nothing.
-func (a *Agent) Set(ctx context.Context, pid uint32, priority policy.Priority) error {
+// on and its children a contract. The process is not moved anywhere. A second
+// Set changes the first, in one write per link and one for the limit; one that
+// leaves nothing of it is Clear; a first one that fails leaves nothing. It returns
+// ErrNoLimits where a limit is not possible.
+func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 	// The kernel side knows a process by its number in the initial namespace.
 	if err := workload.CheckPIDNamespace(); err != nil {
 		return err
+	}
+	if t.limit() {
+		if err := a.canLimit(ctx); err != nil {
+			return err
+		}
 	}
 	return a.locked(func(r *state.Record) error {
 		g, err := a.current(r)
@@ -33,27 +39,38 @@ func (a *Agent) Set(ctx context.Context, pid uint32, priority policy.Priority) e
 		if err != nil {
 			return err
 		}
-		s := state.Set{Name: setName(pid), PID: pid, Start: p.Start, Priority: priority}
-		if old, known := findSet(r, s.Name); known && old.Process() == s.Process() {
+		s := state.Set{Name: setName(pid), PID: pid, Start: p.Start}
+		old, known := findSet(r, s.Name)
+		if known = known && old.Process() == s.Process(); known {
+			s = old
+		}
+		s, nothing := t.of(s, known)
+		switch {
+		case nothing && known:
+			return a.clear(ctx, g, r, pid)
+		case nothing:
+			return nil
+		case known:
 			if err := a.renew(g, r, s); err != nil {
 				return err
 			}
-			return a.raise(ctx, g, r, s, p)
-		}
-		err = a.introduce(g, r, s)
-		if err == nil {
 			err = a.raise(ctx, g, r, s, p)
+		default:
+			err = a.introduce(g, r, s)
+			if err == nil {
+				err = a.raise(ctx, g, r, s, p)
+			}
+			if err != nil {
+				err = errors.Join(err, a.withdraw(context.WithoutCancel(ctx), g, r, s.Name))
+			}
 		}
-		if err != nil {
-			err = errors.Join(err, a.withdraw(context.WithoutCancel(ctx), g, r, s.Name))
-		}
-		return err
+		return errors.Join(err, a.unpaceLast(context.WithoutCancel(ctx), g))
 	})
 }
 
 // renew changes a contract that is known. It takes effect first.
 func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set) error {
-	if err := a.promise(g, r, r.IDs.Names[s.Name], &s.Priority); err != nil {
+	if err := a.promise(g, r, s); err != nil {
 		return err
 	}
 	removeSet(r, s.Name)
@@ -72,7 +89,7 @@ func (a *Agent) introduce(g *bpf.Generation, r *state.Record, s state.Set) error
 	if err := a.Scope.Save(r); err != nil {
 		return err
 	}
-	return a.promise(g, r, r.IDs.Names[s.Name], &s.Priority)
+	return a.promise(g, r, s)
 }
 
 // forget makes room: contracts of processes that are gone mean nothing any more,
@@ -89,7 +106,7 @@ func (a *Agent) forget(g *bpf.Generation, r *state.Record, reused string) error 
 	gone[reused] = true
 	for name := range gone {
 		if c, known := r.IDs.Names[name]; known && gone[name] {
-			if err := a.promise(g, r, c, nil); err != nil {
+			if err := a.retract(g, r, c); err != nil {
 				return err
 			}
 		}
@@ -130,21 +147,28 @@ func (a *Agent) Clear(ctx context.Context, pid uint32) error {
 		if _, known := findSet(r, setName(pid)); !known {
 			return nil
 		}
-		if err := a.withdraw(ctx, g, r, setName(pid)); err != nil {
+		return a.clear(ctx, g, r, pid)
+	})
+}
+
+// clear is Clear of a process that was set.
+func (a *Agent) clear(ctx context.Context, g *bpf.Generation, r *state.Record, pid uint32) error {
+	if err := a.withdraw(ctx, g, r, setName(pid)); err != nil {
+		return err
+	}
+	p, err := workload.ReadProcess(pid)
+	if owner := r.Tagged[pid]; owner != "" && err == nil {
+		if err := a.tag(ctx, p, r.IDs.Names[owner].Tag(), picksQueues(r)); err != nil {
 			return err
 		}
-		p, err := workload.ReadProcess(pid)
-		if owner := r.Tagged[pid]; owner != "" && err == nil {
-			return a.tag(ctx, p, r.IDs.Names[owner].Tag(), picksQueues(r))
-		}
-		return nil
-	})
+	}
+	return a.unpaceLast(ctx, g)
 }
 
 // withdraw takes the contract of a set back.
 func (a *Agent) withdraw(ctx context.Context, g *bpf.Generation, r *state.Record, name string) error {
 	if c, known := r.IDs.Names[name]; known {
-		if err := errors.Join(a.untag(ctx, c.Tag(), picksQueues(r)), a.promise(g, r, c, nil)); err != nil {
+		if err := errors.Join(a.untag(ctx, c.Tag(), picksQueues(r)), a.retract(g, r, c)); err != nil {
 			return err
 		}
 	}
@@ -164,20 +188,33 @@ func (a *Agent) current(r *state.Record) (*bpf.Generation, error) {
 	return a.room().Open(r.Generation)
 }
 
-// promise writes what a contract means on every link; nil takes it back.
-func (a *Agent) promise(g *bpf.Generation, r *state.Record, c plan.Contract, p *policy.Priority) error {
-	for _, name := range sortedKeys(r.Links) {
-		l := r.Links[name]
-		promise := plan.Promise{Priority: plan.Keep}
-		if p != nil {
-			promise.Serial = c.Serial
-			if level := p.On(name); level != policy.Unset {
-				promise.Priority = l.Queue.Written(level)
-			}
-		}
-		if err := g.SetPromise(l.Index, c.ID, promise); err != nil {
+// promise writes what a set's contract means on every link. A limit is there before
+// the first packet is charged to it, and until the last one was.
+func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set) error {
+	c, limit := r.IDs.Names[s.Name], plan.LimitOf(s.Contract().Egress)
+	if limit.Max != 0 {
+		if err := a.limit(g, c.ID, limit); err != nil {
 			return err
 		}
 	}
+	for _, name := range sortedKeys(r.Links) {
+		l := r.Links[name]
+		if err := g.SetPromise(l.Index, c.ID, plan.PromiseOf(s.Contract(), c, name, l.Queue)); err != nil {
+			return err
+		}
+	}
+	if limit.Max == 0 {
+		return g.RemoveLimit(c.ID)
+	}
 	return nil
+}
+
+// retract takes back what a contract means.
+func (a *Agent) retract(g *bpf.Generation, r *state.Record, c plan.Contract) error {
+	for _, name := range sortedKeys(r.Links) {
+		if err := g.SetPromise(r.Links[name].Index, c.ID, plan.Promise{Priority: plan.Keep}); err != nil {
+			return err
+		}
+	}
+	return g.RemoveLimit(c.ID)
 }

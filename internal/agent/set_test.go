@@ -22,11 +22,11 @@ func TestSetThatFails(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	pid := sleeper(t)
-	if err := b.Set(ended, pid, policy.Priority{Default: 9}); !errors.Is(err, context.Canceled) {
+	if err := b.Set(ended, pid, Terms{Priority: &policy.Priority{Default: 9}}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
 	const none = 1 << 30 // more than any process id
-	if err := b.Set(context.Background(), none, policy.Priority{Default: 9}); !errors.Is(err, workload.ErrGone) {
+	if err := b.Set(context.Background(), none, Terms{Priority: &policy.Priority{Default: 9}}); !errors.Is(err, workload.ErrGone) {
 		t.Fatalf("a process that is not there: %v", err)
 	}
 	if tags, err := b.tags(); err != nil || len(tags) != 0 {
@@ -46,7 +46,7 @@ func TestSetOfReusedNumber(t *testing.T) {
 	pid := sleeper(t)
 	contract := func() plan.Contract {
 		t.Helper()
-		if err := b.Set(context.Background(), pid, policy.Priority{Default: 9}); err != nil {
+		if err := b.Set(context.Background(), pid, Terms{Priority: &policy.Priority{Default: 9}}); err != nil {
 			t.Fatal(err)
 		}
 		r, err := b.Scope.Load()
@@ -78,7 +78,7 @@ func BenchmarkSet(b *testing.B) {
 	t := newBench(b)
 	t.apply(b, t.policyText("  gold: {match: [{port: 4000}], priority: 12}\n"))
 	for i := 0; b.Loop(); i++ {
-		if err := t.Set(context.Background(), uint32(os.Getpid()), policy.Priority{Default: policy.Level(10 + 5*(i%2))}); err != nil {
+		if err := t.Set(context.Background(), uint32(os.Getpid()), Terms{Priority: &policy.Priority{Default: policy.Level(10 + 5*(i%2))}}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -9,13 +9,27 @@ import (
 	"github.com/weir-net/weir/internal/state"
 )
 
-// SetGroup gives a running cgroup or unit a priority, before anything that the
-// policy says of it. Its open connections are included.
-func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, priority policy.Priority) error {
+// SetGroup gives a running cgroup or unit a contract, before anything that the
+// policy says of it. Its open connections are included. A second SetGroup changes
+// the first. It returns ErrNoLimits where a limit is not possible.
+func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, t Terms) error {
+	if t.limit() {
+		if err := a.canLimit(ctx); err != nil {
+			return err
+		}
+	}
 	return a.regroup(ctx, func(r *state.Record) bool {
-		removeSet(r, groupSetName(s))
-		r.Sets = append(r.Sets, state.Set{Name: groupSetName(s), Selector: &s, Priority: priority})
-		return true
+		set := state.Set{Name: groupSetName(s), Selector: &s}
+		old, known := findSet(r, set.Name)
+		if known {
+			set = old
+		}
+		set, nothing := t.of(set, known)
+		removeSet(r, set.Name)
+		if !nothing {
+			r.Sets = append(r.Sets, set)
+		}
+		return known || !nothing
 	})
 }
 

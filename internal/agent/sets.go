@@ -10,6 +10,31 @@ import (
 	"github.com/weir-net/weir/internal/workload"
 )
 
+// Terms are what Set and SetGroup give beside the policy. What is nil stays as it
+// was given before.
+type Terms struct {
+	Priority *policy.Priority
+	Max      *policy.Rate // of egress; 0 takes away the limit that was given before
+}
+
+// limit reports whether the terms give a limit.
+func (t Terms) limit() bool { return t.Max != nil && *t.Max != 0 }
+
+// of is the set of a name under the terms: the one that is known, changed, or a
+// new one. It is nothing where it promises nothing.
+func (t Terms) of(s state.Set, known bool) (next state.Set, nothing bool) {
+	if !known {
+		s.Priority = policy.Priority{Default: policy.Unset}
+	}
+	if t.Priority != nil {
+		s.Priority = *t.Priority
+	}
+	if t.Max != nil {
+		s.Max = *t.Max
+	}
+	return s, s.Priority.Empty() && s.Max == 0
+}
+
 func setName(pid uint32) string { return fmt.Sprintf("pid %d", pid) }
 
 func findSet(r *state.Record, name string) (state.Set, bool) {

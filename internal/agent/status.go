@@ -59,7 +59,9 @@ type ClassStatus struct {
 // A SetStatus is a contract that was given beside the policy.
 type SetStatus struct {
 	Name     string                  `json:"name"`
-	Priority string                  `json:"priority"`
+	Terms    string                  `json:"terms"`                                  // in words: "priority 3, at most 10Mbit"
+	Priority string                  `json:"priority"`                               // by itself; "" if there is none
+	Max      policy.Rate             `json:"max,omitempty" jsonschema:"type=string"` // of egress
 	Alive    bool                    `json:"alive"`
 	Traffic  map[string]plan.Traffic `json:"traffic"` // per link
 }

@@ -33,7 +33,7 @@ func withSets(p *policy.Policy, sets []state.Set) *policy.Policy {
 		}
 		extra = append(extra, policy.Workload{
 			Name: s.Name, Match: []policy.Selector{*s.Selector},
-			Contract: policy.Contract{Priority: s.Priority}, Via: s.Via,
+			Contract: s.Contract(), Via: s.Via,
 		})
 	}
 	if extra == nil {
@@ -49,7 +49,7 @@ func explicit(sets []state.Set) []plan.Explicit {
 	var all []plan.Explicit
 	for _, s := range sets {
 		if s.Selector == nil && s.Via == policy.ViaBPF {
-			all = append(all, plan.Explicit{Name: s.Name, Priority: s.Priority})
+			all = append(all, plan.Explicit{Name: s.Name, Contract: s.Contract()})
 		}
 	}
 	return all

@@ -238,7 +238,7 @@ func (b *bench) raiseRunning(t *testing.T, rate int, lowDir, highDir string) (fu
 	time.Sleep(3 * time.Second)
 	low := time.Now()
 	before := procCgroup(t, raised.Process.Pid)
-	if err := b.Set(context.Background(), uint32(raised.Process.Pid), policy.Priority{Default: 15}); err != nil {
+	if err := b.Set(context.Background(), uint32(raised.Process.Pid), Terms{Priority: &policy.Priority{Default: 15}}); err != nil {
 		t.Fatal(err)
 	}
 	if after := procCgroup(t, raised.Process.Pid); after != before {

@@ -57,6 +57,8 @@ func probes(f *plan.Features) []probe {
 		{plan.FeatureBTF, &f.BTF, vmlinuxBTF},
 		{plan.FeatureNetPrio, &f.NetPrio, netPrio},
 		{plan.FeatureSockCgroup, &f.SockCgroup, sockCgroup},
+		{plan.FeatureAtomics, &f.Atomics, atomics},
+		{plan.FeatureSockOps, &f.SockOps, sockOps},
 	}
 }
 

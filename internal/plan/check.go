@@ -27,6 +27,9 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		if w.Via == policy.ViaNetPrio {
 			checkNetPrio(w, matched, f, add)
 		}
+		if w.Contract.Egress.Max != 0 && f.Root {
+			checkLimit(w, f.Features, add)
+		}
 		for _, s := range w.Match {
 			if w.Via == policy.ViaBPF {
 				checkIdentity(s, f, add)
@@ -122,6 +125,25 @@ func checkNetPrio(w policy.Workload, matched string, f Facts, add addFunc) {
 		add(w.Span, "leave via out here, or match there by user, exe or port",
 			"workload %q: on this kernel a net_prio group takes the v2 cgroup from all sockets, and workload %q is matched by it", w.Name, matched)
 	}
+}
+
+// checkLimit asks for what the programs count a limit with and pace TCP by.
+func checkLimit(w policy.Workload, f Features, add addFunc) {
+	for _, why := range f.NoLimits() {
+		add(w.Contract.Egress.Span, "leave egress out; weir doctor tells what this kernel has", "workload %q: %s", w.Name, why)
+	}
+}
+
+// NoLimits says what the kernel lacks to hold limits, in words; nothing where it
+// can, or where that could not be found out.
+func (f Features) NoLimits() (lacks []string) {
+	if f.lacks(f.Atomics, FeatureAtomics) {
+		lacks = append(lacks, "BPF programs of this kernel can not count a limit together (no atomic fetch)")
+	}
+	if f.lacks(f.SockOps, FeatureSockOps) {
+		lacks = append(lacks, "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)")
+	}
+	return lacks
 }
 
 // checkIdentity asks for what tells the maker of a socket.

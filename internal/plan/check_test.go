@@ -115,6 +115,39 @@ workloads:
 	}
 }
 
+// TestCheckLimit asks for what limits need, of workloads that have one.
+func TestCheckLimit(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {}}
+workloads:
+  a: {match: [{port: 1}], egress: {max: 50Mbit}}
+  b: {match: [{port: 2}], priority: 3}
+  c: {match: [{port: 3}], priority: 3, egress: {max: 1Gbit}}
+`)
+	const (
+		help    = " | leave egress out; weir doctor tells what this kernel has"
+		atomics = "BPF programs of this kernel can not count a limit together (no atomic fetch)" + help
+		sockOps = "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)" + help
+	)
+	for name, c := range map[string]struct {
+		host func(*Facts)
+		want string
+	}{
+		"all there":  {func(*Facts) {}, ""},
+		"no atomics": {func(f *Facts) { f.Features.Atomics = false }, `4:27: workload "a": ` + atomics + "\n" + `6:40: workload "c": ` + atomics},
+		"no sock_ops, and atomics not known": {func(f *Facts) {
+			f.Features.Atomics, f.Features.SockOps, f.Features.Unknown[FeatureAtomics] = false, false, "x"
+		}, `4:27: workload "a": ` + sockOps + "\n" + `6:40: workload "c": ` + sockOps},
+		"not root": {func(f *Facts) { f.Root, f.Features = false, Features{} }, ""},
+	} {
+		f := hostOf(p)
+		c.host(&f)
+		if got := findings(Check(p, f)); got != c.want {
+			t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, c.want)
+		}
+	}
+}
+
 // TestCheckNetPrioBesideCgroups has a kernel on which net_prio takes from another
 // workload what it is matched by.
 func TestCheckNetPrioBesideCgroups(t *testing.T) {

@@ -22,7 +22,7 @@ func Diff(have State, want *Want) []Difference {
 			links = append(links, bothLinks{name, h, w, h.Queue == w.Queue})
 		}
 	}
-	d.contract("default", links, Unclaimed, Unclaimed)
+	d.contract("default", links, Unclaimed, Unclaimed, "")
 	rules := compareRules(have.Rules, want.Rules)
 	for _, name := range union(have.Contracts, want.Contracts) {
 		was, isThere := have.Contracts[name]
@@ -36,7 +36,7 @@ func Diff(have State, want *Want) []Difference {
 			if text := rules.of(was.ID, shall.ID); text != "" {
 				d.add(Change, "workload "+name, "%s", text)
 			}
-			d.contract("workload "+name, links, was.ID, shall.ID)
+			d.contract("workload "+name, links, was.ID, shall.ID, have.Rules.Limits[was.ID].unlike(want.Rules.Limits[shall.ID]))
 		}
 	}
 	d.strays(have, want, rules)
@@ -54,8 +54,8 @@ func (t tallies) of(was, shall ContractID) string {
 	return strings.Trim(t[was].String()+"; "+t[shall].String(), "; ")
 }
 
-// strays reports rules that lead to contracts which nobody has, and shapes of
-// flows that are tried in another order.
+// strays reports rules that lead to contracts which nobody has, limits of such
+// contracts, and shapes of flows that are tried in another order.
 func (d *differences) strays(have State, want *Want, rules tallies) {
 	known := map[ContractID]bool{}
 	for _, c := range have.Contracts {
@@ -67,6 +67,11 @@ func (d *differences) strays(have State, want *Want, rules tallies) {
 	for _, id := range slices.Sorted(maps.Keys(rules)) {
 		if !known[id] {
 			d.add(Change, fmt.Sprintf("contract %d", id), "is nobody's: %s", rules[id])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(have.Rules.Limits)) {
+		if !known[id] {
+			d.add(Change, fmt.Sprintf("contract %d", id), "is nobody's: %s", have.Rules.Limits[id].Promise())
 		}
 	}
 	if len(rules) == 0 && !slices.Equal(have.Rules.Tuples, want.Rules.Tuples) {
@@ -87,8 +92,9 @@ type bothLinks struct {
 	sameQueue  bool
 }
 
-// contract compares what one contract means on each link.
-func (d *differences) contract(object string, links []bothLinks, was, shall ContractID) {
+// contract compares what one contract means on each link. limit says how its
+// limits differ, "" if they do not.
+func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, limit string) {
 	var changed []string
 	for i := range links {
 		l := &links[i]
@@ -99,7 +105,12 @@ func (d *differences) contract(object string, links []bothLinks, was, shall Cont
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, l.have.Queue.Describe(a.Priority), l.want.Queue.Describe(b.Priority)))
 		case a.Serial != b.Serial:
 			changed = append(changed, fmt.Sprintf("%s serial %d -> %d", l.name, a.Serial, b.Serial))
+		case a.Limited != b.Limited && limit == "":
+			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, limited(a), limited(b)))
 		}
+	}
+	if limit != "" {
+		changed = append(changed, limit)
 	}
 	if len(changed) > 0 {
 		d.add(Change, object, "%s", strings.Join(changed, ", "))
@@ -129,7 +140,7 @@ func samePromise(have, want Queue, a, b uint32) bool {
 	return false
 }
 
-// promises says what a contract means on all links.
+// promises says what a contract means on each link, and on all together.
 func promises(id ContractID, s State) string {
 	var texts []string
 	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
@@ -137,6 +148,9 @@ func promises(id ContractID, s State) string {
 		if p, ok := l.Rules.Contracts[id]; ok && p.Priority != Keep {
 			texts = append(texts, link+" "+l.Queue.Describe(p.Priority))
 		}
+	}
+	if l, ok := s.Rules.Limits[id]; ok {
+		texts = append(texts, l.Promise())
 	}
 	if len(texts) == 0 {
 		return "priority as it comes"

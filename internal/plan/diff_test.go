@@ -53,6 +53,9 @@ workloads:
     via: net_prio
 `
 
+// limited20 is before, with a limit of ssh's.
+var limited20 = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    egress: {max: 20Mbit}\n", 1)
+
 func TestDiff(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string // to is from with "OLD=>NEW" applied, or a policy
@@ -86,6 +89,35 @@ func TestDiff(t *testing.T) {
 		"a default":  {before + "default: {priority: 9}\n", "priority: 9=>priority: 1", nil, "~ default: eth0 class 4 -> class 0, eth1 priority 9 -> priority 1\n"},
 		"net_prio":   {before, "priority: 3=>priority: 6", nil, "~ net_prio group music: priority 3 -> 6\n"},
 		"a workload": {before, "  batch:=>  jobs:", nil, "- workload batch: its packets are nobody's again\n+ workload jobs: eth0 class 2, eth1 priority 2: user: bob or cidr: 10.0.0.0/8 or cgroup: /a/*\n"},
+
+		"a limit":       {before, "    priority: 15=>    priority: 15\n    egress: {max: 20Mbit}", nil, "~ workload ssh: egress not limited -> at most 20Mbit\n"},
+		"another limit": {limited20, "20Mbit=>50Mbit", nil, "~ workload ssh: egress at most 20Mbit -> at most 50Mbit\n"},
+		"no limit":      {limited20, "    egress: {max: 20Mbit}\n=>", nil, "~ workload ssh: egress at most 20Mbit -> not limited\n"},
+		"another limit and another priority": {limited20, "priority: 15\n    egress: {max: 20Mbit}=>priority: 12\n    egress: {max: 1Gbit}", nil,
+			"~ workload ssh: eth0 class 7 -> class 6, eth1 priority 15 -> priority 12, egress at most 20Mbit -> at most 1Gbit\n"},
+		"a limit alone": {"", "version: 1\nlinks: {eth0: {scheduler: none}}\nworkloads: {w: {match: [{port: 1}], egress: {max: 1Gbit}}}\n", nil,
+			"+ link eth0: its own qdisc, in place of fq_codel\n+ workload w: egress at most 1Gbit: port: 1\n"},
+		"a limit beside a priority": {"", limited20, nil, `
++ link eth0: htb with 8 classes at 100Mbit, in place of fq_codel
++ link eth1: prio with 16 classes, in place of fq_codel
++ workload batch: eth0 class 2, eth1 priority 2: user: bob or cidr: 10.0.0.0/8 or cgroup: /a/*
++ workload ssh: eth0 class 7, eth1 priority 15, egress at most 20Mbit: port: 22, protocol: tcp
++ net_prio group music: priority 3
+`},
+		"a limit that is gone": {limited20, limited20, func(s *State) { s.Rules.Limits = nil }, "~ workload ssh: egress not limited -> at most 20Mbit\n"},
+		"a limit too many": {before, before, func(s *State) {
+			s.Rules.Limits = map[ContractID]Limit{s.Contracts["batch"].ID: {1e9}}
+		}, "~ workload batch: egress at most 1Gbit -> not limited\n"},
+		"a limit of nobody's": {before, before, func(s *State) { s.Rules.Limits = map[ContractID]Limit{700: {1e9}} },
+			"~ contract 700: is nobody's: egress at most 1Gbit\n"},
+		"no limits at all, read back as none": {before, before, func(s *State) { s.Rules.Limits = nil }, ""},
+		"a limit that a link does not charge": {limited20, limited20, func(s *State) {
+			drift(s, func(l *LinkState) {
+				p := l.Rules.Contracts[s.Contracts["ssh"].ID]
+				p.Limited = false
+				l.Rules.Contracts[s.Contracts["ssh"].ID] = p
+			})
+		}, "~ workload ssh: eth0 not limited -> limited\n"},
 
 		"a link that is let go": {"version: 1\nlinks:\n  eth0: {}\n  eth1: {}\n", "  eth0: {}\n=>", func(s *State) {
 			drift(s, func(l *LinkState) { l.Root = Qdisc{Kind: "fq_codel", Default: true} })

@@ -14,6 +14,8 @@ const (
 	FeatureBTF           = "BTF"
 	FeatureNetPrio       = "net_prio"
 	FeatureSockCgroup    = "sock_cgroup"
+	FeatureAtomics       = "BPF atomics"
+	FeatureSockOps       = "sock_ops"
 )
 
 // FeatureQdisc names the feature that is a kind of qdisc: "prio qdisc".
@@ -67,6 +69,7 @@ func Doctor(f Facts) []Finding {
 			"boot Linux 5.6 or later",
 			feature{FeaturePidfdGetfd, f.Features.PidfdGetfd}),
 		netPrio(f),
+		limits(f),
 		ladderFinding(f),
 	}
 	return append(findings, linkFindings(f)...)
@@ -128,6 +131,16 @@ func netPrio(f Facts) Finding {
 		if found.State == FindingFail {
 			found.State, found.Text = FindingWarn, "cgroup v1 net_prio is there, but its first group takes the v2 cgroup from all sockets"
 		}
+	}
+	return found
+}
+
+// limits is what only a policy with egress needs.
+func limits(f Facts) Finding {
+	found := f.demand("limits", "workloads can be held to a rate by egress: TCP is paced, a bucket holds the rest", "egress", "",
+		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureSockOps, f.Features.SockOps})
+	if found.State == FindingFail {
+		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only egress needs it"}
 	}
 	return found
 }

@@ -18,7 +18,7 @@ func healthy() Facts {
 		Features: Features{
 			Qdiscs: map[string]bool{"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq_codel": true},
 			TCX:    true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true,
-			BTF: true, NetPrio: true, SockCgroup: true,
+			BTF: true, NetPrio: true, SockCgroup: true, Atomics: true, SockOps: true,
 		},
 		Links: map[string]LinkFacts{
 			"eth0": {Up: true, Speed: 1e9, TXQueues: 8, MQPrioHW: true, Root: Qdisc{Kind: "mq"}},
@@ -90,6 +90,14 @@ func TestDoctor(t *testing.T) {
 		{"net_prio or cgroup2 unknown", func(f *Facts) { f.Features.SockCgroup = false; f.unknownTo("sock_cgroup", "no BTF") },
 			Finding{ID: "net-prio", State: FindingWarn, Text: "not known: sock_cgroup (no BTF)",
 				Stops: "perhaps selectors cgroup and unit, on the whole host, from the first net_prio group on"}},
+		{"limits", func(*Facts) {},
+			Finding{ID: "limits", State: FindingOK, Text: "workloads can be held to a rate by egress: TCP is paced, a bucket holds the rest"}},
+		{"no atomics", func(f *Facts) { f.Features.Atomics = false },
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics; only egress needs it"}},
+		{"no limits at all", func(f *Facts) { f.Features.Atomics, f.Features.SockOps = false, false },
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics and no sock_ops; only egress needs it"}},
+		{"limits unknown", func(f *Facts) { f.Features.SockOps = false; f.unknownTo("sock_ops", "busy") },
+			Finding{ID: "limits", State: FindingWarn, Text: "not known: sock_ops (busy)", Stops: "perhaps egress"}},
 
 		{"all rungs", func(*Facts) {},
 			Finding{ID: "strict-order", State: FindingOK, Text: "kernel has mqprio, prio, ets, htb, fq"}},
@@ -182,7 +190,7 @@ func TestDoctorNeverCallsTheUnknownOK(t *testing.T) {
 		f := Facts{Root: root, Links: healthy().Links}
 		for _, name := range []string{
 			FeatureTCX, FeatureClsBPF, FeatureSKStorage, FeatureSockCreate, FeatureRawTracepoint, FeaturePidfdGetfd,
-			FeatureBTF, FeatureNetPrio, FeatureSockCgroup,
+			FeatureBTF, FeatureNetPrio, FeatureSockCgroup, FeatureAtomics, FeatureSockOps,
 		} {
 			f.unknownTo(name, "who knows")
 		}

@@ -25,22 +25,42 @@ type Traffic struct {
 	Bytes   uint64 `json:"bytes"` // on the wire, link-layer headers included
 }
 
-// A Judgement is one promise held against what the kernel says.
+// A Judgement is one promise held against what the kernel says. It is about
+// one link, or about EveryLink: what net_prio carries to all that have no
+// priority of their own, and what all links together may carry.
 type Judgement struct {
 	Workload string       `json:"workload"`
-	Link     string       `json:"link"` // EveryLink where net_prio carries it to all that have no priority of their own
-	Priority policy.Level `json:"priority"`
+	Link     string       `json:"link"`
+	Promise  string       `json:"promise"`                                // PromisePriority or PromiseEgress
+	Priority policy.Level `json:"priority"`                               // -1, Unset, of egress
+	Max      policy.Rate  `json:"max,omitempty" jsonschema:"type=string"` // of egress
 	Verdict  Verdict      `json:"verdict"`
 	Evidence string       `json:"evidence"`
 	Traffic  Traffic      `json:"traffic"`
 }
 
+// The promises that are judged.
+const (
+	PromisePriority = "priority"
+	PromiseEgress   = "egress"
+)
+
+// Terms puts into words what is promised: "priority 15", "at most 50Mbit".
+func (j Judgement) Terms() string {
+	if j.Promise == PromiseEgress {
+		return Limit{j.Max}.String()
+	}
+	return "priority " + j.Priority.String()
+}
+
 // EveryLink stands for the devices of the host in a [Judgement].
 const EveryLink = "*"
 
-// Judge holds every promise of priority against what was read back. differences
-// is what Diff found between the two states.
-func Judge(p *policy.Policy, want *Want, differences []Difference, seen map[string]map[ContractID]Traffic) []Judgement {
+// Judge holds every promise against what was read back. differences is what Diff
+// found between the two states, seen what passed on each link, and held what
+// became of the packets of each contract that has a limit.
+func Judge(p *policy.Policy, want *Want, differences []Difference,
+	seen map[string]map[ContractID]Traffic, held map[ContractID]Held) []Judgement {
 	wrong := map[string]string{}
 	for _, d := range differences {
 		if wrong[d.Object] == "" {
@@ -53,20 +73,54 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, seen map[stri
 			all = append(all, judgeNetPrio(w, want, wrong)...)
 			continue
 		}
+		id := want.Contracts[w.Name].ID
 		for _, l := range p.Links {
 			level := w.Contract.Priority.On(l.Name)
 			if level == policy.Unset {
 				continue
 			}
-			j := Judgement{Workload: w.Name, Link: l.Name, Priority: level}
-			id := want.Contracts[w.Name].ID
+			j := Judgement{Workload: w.Name, Link: l.Name, Promise: PromisePriority, Priority: level}
 			j.Traffic = seen[l.Name][id]
 			j.Verdict, j.Evidence = judge(want.Rungs[l.Name], want.Links[l.Name].Rules.Contracts[id], j.Traffic,
 				wrong["link "+l.Name], wrong["workload "+w.Name])
 			all = append(all, j)
 		}
+		if limit, ok := want.Rules.Limits[id]; ok {
+			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseEgress, Priority: policy.Unset, Max: limit.Max}
+			for _, l := range p.Links {
+				j.Traffic.Packets += seen[l.Name][id].Packets
+				j.Traffic.Bytes += seen[l.Name][id].Bytes
+			}
+			h, known := held[id]
+			j.Verdict, j.Evidence = judgeLimit(limit, h, known, wrongOf(p.Links, w.Name, wrong))
+			all = append(all, j)
+		}
 	}
 	return all
+}
+
+// wrongOf says what breaks what holds on all links together, "" if nothing does.
+func wrongOf(links []policy.Link, workload string, wrong map[string]string) string {
+	for _, l := range links {
+		if object := "link " + l.Name; wrong[object] != "" {
+			return object + ": " + wrong[object]
+		}
+	}
+	return wrong["workload "+workload]
+}
+
+// judgeLimit judges a limit by what passed below it, if that is known.
+func judgeLimit(limit Limit, h Held, known bool, wrong string) (Verdict, string) {
+	evidence := "read back: " + limit.String()
+	switch {
+	case wrong != "":
+		return Broken, wrong
+	case !known:
+		return Unprovable, evidence + "; what passed below it could not be read"
+	case h.Last > limit.bound():
+		return Broken, evidence + "; " + h.String()
+	}
+	return Kept, evidence + "; " + h.String()
 }
 
 // judgeNetPrio judges what the v1 controller carries. It writes the priority
@@ -79,7 +133,7 @@ func judgeNetPrio(w policy.Workload, want *Want, wrong map[string]string) []Judg
 		if group != "" {
 			verdict, evidence = Broken, group
 		}
-		all = append(all, Judgement{Workload: w.Name, Link: link, Priority: level, Verdict: verdict, Evidence: evidence})
+		all = append(all, Judgement{Workload: w.Name, Link: link, Promise: PromisePriority, Priority: level, Verdict: verdict, Evidence: evidence})
 	}
 	const written = "read back: net_prio writes it to packets that have no priority yet"
 	const elsewhere = written + "; the order is what the device's own qdisc makes of it"

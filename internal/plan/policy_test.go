@@ -18,6 +18,7 @@ func kernel() Features {
 			"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq bands": true, "fq_codel": true, "bfifo": true,
 		},
 		TCX: true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true, BTF: true, NetPrio: true, SockCgroup: true,
+		Atomics: true, SockOps: true,
 		Unknown: map[string]string{},
 	}
 }
@@ -112,6 +113,9 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 			continue
 		}
 		taken[w.Name] = true
+		if w.Via == policy.ViaBPF {
+			w.Contract.Egress.Max = rapid.SampledFrom([]policy.Rate{0, 0, 2e7, 5e7}).Draw(t, "max")
+		}
 		for j := range rapid.IntRange(1, 3).Draw(t, "selectors") {
 			s := drawSelector(t)
 			s.Span = policy.Span{Line: 10*(i+1) + j, Column: 5}

@@ -18,21 +18,21 @@ func linkRules(p *policy.Policy, link string, q Queue, f LinkFacts, ids IDs, exp
 	}
 	r.Contracts[Unclaimed], r.Contracts[Unclassified] = others, others
 	for _, w := range p.Workloads {
-		if w.Via != policy.ViaBPF {
-			continue
+		if w.Via == policy.ViaBPF {
+			r.Contracts[ids.Names[w.Name].ID] = PromiseOf(w.Contract, ids.Names[w.Name], link, q)
 		}
-		c := ids.Names[w.Name]
-		pr := promise(w.Contract.Priority, link, q)
-		pr.Serial = c.Serial
-		r.Contracts[c.ID] = pr
 	}
 	for _, e := range explicit {
-		c := ids.Names[e.Name]
-		pr := promise(e.Priority, link, q)
-		pr.Serial = c.Serial
-		r.Contracts[c.ID] = pr
+		r.Contracts[ids.Names[e.Name].ID] = PromiseOf(e.Contract, ids.Names[e.Name], link, q)
 	}
 	return r
+}
+
+// PromiseOf is what a contract that has a number means on a link with a queue.
+func PromiseOf(of policy.Contract, c Contract, link string, q Queue) Promise {
+	p := promise(of.Priority, link, q)
+	p.Serial, p.Limited = c.Serial, of.Egress.Max != 0
+	return p
 }
 
 func promise(p policy.Priority, link string, q Queue) Promise {

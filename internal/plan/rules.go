@@ -39,6 +39,8 @@ type Rules struct {
 	Tuples   []Tuple // the most specific first
 	Flows    map[FlowKey]ContractID
 	Births   Births
+	// Limits are the contracts that may take only so much of all links together.
+	Limits map[ContractID]Limit
 	// Controller1 is the v1 controller that the policy's v1 paths are of; "" if none.
 	Controller1 string
 }
@@ -92,6 +94,7 @@ type LinkRules struct {
 type Promise struct {
 	Priority uint32 // skb->priority as it is written, or Keep
 	Serial   uint16
+	Limited  bool // the contract has one of Rules.Limits
 }
 
 // Keep leaves the priority that others gave a packet.

@@ -24,7 +24,7 @@ type Want struct {
 // An Explicit contract was given to a running process, beside the policy.
 type Explicit struct {
 	Name     string
-	Priority policy.Priority
+	Contract policy.Contract
 }
 
 // Wanted turns a policy into the state that it asks for. It returns every
@@ -72,6 +72,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	if errs = w.addRules(p, f); len(errs) > 0 {
 		return nil, errs
 	}
+	w.Rules.Limits = limitsOf(p, w.IDs, explicit)
 	for _, wl := range p.Workloads {
 		if wl.Via == policy.ViaNetPrio {
 			w.Groups[wl.Name] = Group{Default: wl.Contract.Priority.Default, PerLink: wl.Contract.Priority.PerLink}

@@ -13,22 +13,28 @@ import (
 )
 
 func TestWanted(t *testing.T) {
-	p := parsed(t, before+"default: {priority: {eth0: 6}}\n")
+	p := parsed(t, limited20+"  held: {match: [{user: carol}], egress: {max: 64.003Kbit}}\ndefault: {priority: {eth0: 6}}\n")
 	f := hostOf(p)
-	w, errs := Wanted(p, f, IDs{}, []Explicit{{Name: "pid 7", Priority: policy.Priority{Default: 11}}})
+	w, errs := Wanted(p, f, IDs{}, []Explicit{
+		{"pid 7", policy.Contract{Priority: policy.Priority{Default: 11}}},
+		{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Max: 70_001}}},
+	})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	ssh, batch, set := w.Contracts["ssh"], w.Contracts["batch"], w.Contracts["pid 7"]
+	ssh, batch, held, set := w.Contracts["ssh"], w.Contracts["batch"], w.Contracts["held"], w.Contracts["pid 7"]
+	below := w.Contracts["pid 8"]
 	htb := func(c uint32) uint32 { return RootHandle<<16 | w.Links["eth0"].Queue.ClassMinor(int(c), 0) }
 	for link, want := range map[string]map[ContractID]Promise{
 		"eth0": {
 			Unclaimed: {Priority: htb(3)}, Unclassified: {Priority: htb(3)}, LadderID: {Priority: htb(0)}, LadderID + 15: {Priority: htb(7)},
-			ssh.ID: {htb(7), ssh.Serial}, batch.ID: {htb(2), batch.Serial}, set.ID: {htb(5), set.Serial},
+			ssh.ID: {htb(7), ssh.Serial, true}, batch.ID: {htb(2), batch.Serial, false}, set.ID: {htb(5), set.Serial, false},
+			held.ID: {Keep, held.Serial, true}, below.ID: {Keep, below.Serial, true},
 		},
 		"eth1": {
 			Unclaimed: {Priority: Keep}, Unclassified: {Priority: Keep}, LadderID: {Priority: 0}, LadderID + 15: {Priority: 15},
-			ssh.ID: {15, ssh.Serial}, batch.ID: {2, batch.Serial}, set.ID: {11, set.Serial},
+			ssh.ID: {15, ssh.Serial, true}, batch.ID: {2, batch.Serial, false}, set.ID: {11, set.Serial, false},
+			held.ID: {Keep, held.Serial, true}, below.ID: {Keep, below.Serial, true},
 		},
 	} {
 		got := w.Links[link].Rules
@@ -37,15 +43,47 @@ func TestWanted(t *testing.T) {
 				t.Errorf("%s: contract %d means %+v, want %+v", link, id, got.Contracts[id], p)
 			}
 		}
-		if len(got.Contracts) != int(FirstID)+3 || got.L2 != 14 {
+		if len(got.Contracts) != int(FirstID)+5 || got.L2 != 14 {
 			t.Errorf("%s: %d contracts, link layer of %d bytes", link, len(got.Contracts), got.L2)
 		}
+	}
+	// In whole bytes a second, as the kernel holds it.
+	if diff := cmp.Diff(map[ContractID]Limit{ssh.ID: {20_000_000}, held.ID: {64_000}, below.ID: {70_000}}, w.Rules.Limits); diff != "" {
+		t.Error(diff)
 	}
 	if _, ok := w.Contracts["music"]; ok {
 		t.Error("a net_prio workload has a contract of BPF's")
 	}
 	if diff := cmp.Diff(map[string]Group{"music": {Default: 3}}, w.Groups); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A limit beside the policy is compared as a workload's is.
+func TestExplicitLimitDiffers(t *testing.T) {
+	p := parsed(t, limited20)
+	held := func(max policy.Rate) *Want {
+		w, errs := Wanted(p, hostOf(p), IDs{}, []Explicit{
+			{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Max: max}}},
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		return w
+	}
+	for _, c := range []struct {
+		have, want policy.Rate
+		differs    string
+	}{
+		{1e6, 1e6, ""},
+		{0, 0, ""},
+		{2e6, 1e6, "~ workload pid 8: egress at most 2Mbit -> at most 1Mbit"},
+		{0, 1e6, "~ workload pid 8: egress not limited -> at most 1Mbit"},
+		{1e6, 0, "~ workload pid 8: egress at most 1Mbit -> not limited"},
+	} {
+		if got := lines(Diff(held(c.have).State, held(c.want))); strings.TrimSpace(got) != c.differs {
+			t.Errorf("%v -> %v: got %q, want %q", c.have, c.want, got, c.differs)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ type meaning struct {
 	declared  []string // names of the links, and
 	isLink    map[string]bool
 	linksOpen bool // there are links, but it is not clear which
-	homeless  bool // a priority that no link holds was reported
+	homeless  bool // a promise that no link holds was reported
 }
 
 func (m *meaning) policy(raw rawPolicy, at Span) *Policy {

@@ -32,6 +32,10 @@ workloads:
     match: [{user: 1000}, {pid: 1}, {exe: /bin/x}]
     priority: {wlan0: 15}
     via: net_prio
+  held:
+    match: [{pid: 2}]
+    egress: {max: 1.5Mbit}
+  both: {match: [{pid: 3}], egress: {max: 64Kbit}, priority: 1}
   plain: {match: [{protocol: 0}], priority: 0, via: bpf}
 default: {priority: 3}
 `
@@ -63,6 +67,16 @@ default: {priority: 3}
 				Via:      ViaNetPrio,
 			},
 			{
+				Name:     "held",
+				Match:    []Selector{{Kind: KindPID, PID: 2}},
+				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Max: 1_500_000}},
+			},
+			{
+				Name:     "both",
+				Match:    []Selector{{Kind: KindPID, PID: 3}},
+				Contract: Contract{Priority: Priority{Default: 1}, Egress: Egress{Max: 64_000}},
+			},
+			{
 				Name:     "plain",
 				Match:    []Selector{flow(Flow{Protocol: 0, DSCP: -1})},
 				Contract: Contract{Priority: Priority{Default: 0}},
@@ -83,7 +97,11 @@ default: {priority: 3}
 		"unit":      {web.Match[0].Span, Span{8, 15, 8, 20}},
 		"flow":      {web.Match[1].Span, Span{9, 9, 12, 17}},
 		"contract":  {web.Contract.Span, Span{14, 5, 14, 13}},
-		"default":   {got.Default.Span, Span{20, 1, 20, 8}},
+		"egress":    {got.Workloads[2].Contract.Egress.Span, Span{21, 5, 21, 11}},
+		"limit":     {got.Workloads[2].Contract.Span, Span{21, 5, 21, 11}},
+		"both":      {got.Workloads[3].Contract.Span, Span{22, 52, 22, 60}},
+		"no egress": {web.Contract.Egress.Span, Span{}},
+		"default":   {got.Default.Span, Span{24, 1, 24, 8}},
 	} {
 		if c.got != c.want {
 			t.Errorf("span of %s: %v, want %v", what, c.got, c.want)
@@ -175,6 +193,18 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 		}
 		return fmt.Sprint(level.Draw(t, "level"))
 	}
+	promises := func() string {
+		egress := func() string {
+			return fmt.Sprintf("egress: {max: %s}", Rate(rapid.Uint64Range(uint64(MinEgress), uint64(MaxEgress)).Draw(t, "max")))
+		}
+		switch rapid.IntRange(0, 2).Draw(t, "promises") {
+		case 0:
+			return "priority: " + priority()
+		case 1:
+			return egress()
+		}
+		return egress() + ", priority: " + priority()
+	}
 	b.WriteString("workloads:\n")
 	// Selectors are numbered, so that no two are the same.
 	for i := range rapid.IntRange(1, 8).Draw(t, "workloads") {
@@ -199,7 +229,7 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 				fmt.Sprintf("{protocol: %d}", 100+n),
 			}).Draw(t, "item")
 		}
-		fmt.Fprintf(&b, "  w%d: {match: [%s], priority: %s}\n", i, strings.Join(items, ", "), priority())
+		fmt.Fprintf(&b, "  w%d: {match: [%s], %s}\n", i, strings.Join(items, ", "), promises())
 	}
 	if rapid.Bool().Draw(t, "has default") {
 		fmt.Fprintf(&b, "default: {priority: %s}\n", priority())
@@ -303,7 +333,13 @@ func checkPolicy(t failer, p *Policy) {
 		if checkWorkloadName(w.Name) != nil || len(w.Match) == 0 || w.Span.Line == 0 || w.Contract.Span.Line == 0 {
 			t.Errorf("workload %+v", w)
 		}
-		checkPriority(w.Contract.Priority)
+		if e := w.Contract.Egress; e.Max == 0 {
+			checkPriority(w.Contract.Priority)
+		} else if e.Max < MinEgress || e.Max > MaxEgress || e.Span.Line == 0 || w.Via != ViaBPF || len(p.Links) == 0 {
+			t.Errorf("workload %+v", w)
+		} else if !w.Contract.Priority.Empty() {
+			checkPriority(w.Contract.Priority)
+		}
 		for _, s := range w.Match {
 			switch s.Kind {
 			case KindCgroup, KindUnit:

@@ -40,7 +40,15 @@ const (
 // A Contract is what a workload is promised.
 type Contract struct {
 	Priority Priority
-	Span     Span // of its first promise
+	Egress   Egress
+	Span     Span // of the priority, or of the egress where there is none
+}
+
+// An Egress is what the packets of a workload may take of all declared links
+// together.
+type Egress struct {
+	Max  Rate // in bits on the wire, the Ethernet header included; 0: no limit
+	Span Span // of the key
 }
 
 // A Workload is a named set of sockets or packets and its contract. A socket or
@@ -53,7 +61,7 @@ type Workload struct {
 	Span     Span // of the name
 }
 
-// Via names the mechanism that carries a workload's priority.
+// Via names the mechanism that carries a workload's contract.
 type Via string
 
 // The mechanisms: Weir's own BPF programs, or cgroup v1's net_prio controller.

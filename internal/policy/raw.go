@@ -30,6 +30,7 @@ type rawWorkload struct {
 type rawContract struct {
 	keys     keySet
 	priority rawPriority
+	egress   rawEgress
 }
 
 // rawPriority is one level, or a level by link.
@@ -40,6 +41,12 @@ type rawPriority struct {
 }
 
 type rawLevel struct{ link, level scalar }
+
+type rawEgress struct {
+	key  scalar
+	keys keySet
+	max  scalar
+}
 
 // rawSelector is one item of a match list.
 type rawSelector struct {
@@ -70,8 +77,9 @@ func (s rawSelector) get(name string) scalar {
 var (
 	policyKeys   = [...]string{"version", "links", "workloads", "default"}
 	linkKeys     = [...]string{"rate", "scheduler", "adopt"}
-	workloadKeys = [...]string{"match", "priority", "via"}
-	contractKeys = workloadKeys[1:2]
+	workloadKeys = [...]string{"match", "priority", "egress", "via"}
+	contractKeys = workloadKeys[1:2] // of default:, which has no egress
+	egressKeys   = [...]string{"max"}
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )
@@ -143,6 +151,8 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 			raw.match = r.match(key, n)
 		case "priority":
 			raw.contract.priority = r.rawPriority(key, n)
+		case "egress":
+			raw.contract.egress = r.rawEgress(key, n)
 		case "via":
 			raw.via = r.value(key, n, "via")
 		}
@@ -166,6 +176,22 @@ func (r *reader) rawPriority(key scalar, n *yaml.Node) rawPriority {
 			continue
 		}
 		raw.perLink = append(raw.perLink, rawLevel{e.key, r.value(e.key, e.value, "the priority of a link")})
+	}
+	return raw
+}
+
+func (r *reader) rawEgress(key scalar, n *yaml.Node) rawEgress {
+	raw := rawEgress{key: key}
+	switch {
+	case !r.filled(key, n, "egress"):
+	case n.Kind == yaml.ScalarNode:
+		if r.simple(n) {
+			r.report(r.span(n), "egress must be a mapping", egressHelp)
+		}
+	default:
+		raw.keys = r.record(n, "egress", egressKeys[:], func(_ string, key scalar, n *yaml.Node) {
+			raw.max = r.value(key, n, "max")
+		})
 	}
 	return raw
 }

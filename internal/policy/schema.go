@@ -48,8 +48,13 @@ type schemaLink struct {
 
 type schemaWorkload struct {
 	Match    []schemaMatch  `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
-	Priority schemaPriority `json:"priority"`
-	Via      string         `json:"via,omitempty" jsonschema:"description=The mechanism that carries the priority: Weir's BPF programs\\, or cgroup v1's net_prio controller.,enum=bpf,enum=net_prio"`
+	Priority schemaPriority `json:"priority,omitzero"`
+	Egress   *schemaEgress  `json:"egress,omitempty" jsonschema:"description=What its packets may take of the declared links together."`
+	Via      string         `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
+}
+
+type schemaEgress struct {
+	Max string `json:"max" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit)$,example=50Mbit"`
 }
 
 type schemaContract struct {
@@ -71,6 +76,14 @@ func (schemaPolicy) JSONSchemaExtend(s *jsonschema.Schema) {
 	if workloads, ok := s.Properties.Get("workloads"); ok {
 		workloads.PropertyNames = &jsonschema.Schema{Pattern: "^[a-z0-9][a-z0-9._-]{0,62}$"}
 	}
+}
+
+// JSONSchemaExtend asks for a promise, and for no limit of net_prio.
+func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
+	s.AnyOf = []*jsonschema.Schema{{Required: []string{"priority"}}, {Required: []string{"egress"}}}
+	netPrio := jsonschema.NewProperties()
+	netPrio.Set("via", &jsonschema.Schema{Const: string(ViaNetPrio)})
+	s.Not = &jsonschema.Schema{Properties: netPrio, Required: []string{"via", "egress"}}
 }
 
 // JSONSchemaExtend lists the schedulers.

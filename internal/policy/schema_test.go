@@ -138,11 +138,17 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 		contract("priority: {eth0: 16}"),
 		contract("priority: 3, via: cgroup"),
 		contract("via: net_prio"),
-		contract("priority: 3, egress: {max: 1Mbit}"),
+		contract("egress: {}"),
+		contract("egress: 1Mbit"),
+		contract("egress: {max: 1mbit}"),
+		contract("egress: {max: 1Mbit, min: 1Mbit}"),
+		contract("egress: {max: 1Mbit}, via: net_prio"),
+		contract("priority: 3, egress: {max: 1Mbit}, via: net_prio"),
 		head + "workloads: {W: {match: [{pid: 1}], priority: 1}}\n",
 		head + "workloads: {w: {priority: 1}}\n",
 		head + "default: {}\n",
 		head + "default: {match: [{pid: 1}], priority: 1}\n",
+		head + "default: {priority: 1, egress: {max: 1Mbit}}\n",
 	}
 	schema := compileSchema(t)
 	for _, src := range bad {

@@ -63,7 +63,13 @@ type Set struct {
 	Start    uint64           `json:"start,omitempty"`    // start time of the process, against reused numbers
 	Selector *policy.Selector `json:"selector,omitempty"` // a cgroup or unit instead of a process
 	Priority policy.Priority  `json:"priority"`
+	Max      policy.Rate      `json:"max,omitempty"` // of egress; 0: no limit
 	Via      policy.Via       `json:"via,omitempty"`
+}
+
+// Contract is what the set promises.
+func (s Set) Contract() policy.Contract {
+	return policy.Contract{Priority: s.Priority, Egress: policy.Egress{Max: s.Max}}
 }
 
 // Process is the process that was set; without one it is the zero Process.

@@ -26,7 +26,7 @@ func full() *Record {
 		IDs:      plan.IDs{Names: map[string]plan.Contract{"ssh": {ID: 18, Serial: 1}}, Next: 2},
 		Links:    map[string]LinkRecord{"eth0": {Index: 2, Filter: true, Saved: json.RawMessage(`{"x":1}`)}},
 		Tagged:   map[uint32]string{7: "ssh"},
-		Sets:     []Set{{Name: "pid 7", PID: 7, Start: 9, Priority: policy.Priority{Default: 4, PerLink: map[string]policy.Level{"eth0": 3}}}},
+		Sets:     []Set{{Name: "pid 7", PID: 7, Start: 9, Priority: policy.Priority{Default: 4, PerLink: map[string]policy.Level{"eth0": 3}}, Max: 1e7}},
 		BPFFS:    true,
 		Groups:   map[string]plan.Group{"web": {Default: 3}},
 		Offload:  map[int]bool{2: false},
@@ -67,6 +67,22 @@ func TestRecordReadsAsWritten(t *testing.T) {
 	}
 	if err := errors.Join(s.EndJournal(), s.DropProof()); err != nil {
 		t.Errorf("ending twice: %v", err)
+	}
+}
+
+// A set of a record from before there were limits has none, and one without a
+// limit reads as it was written then.
+func TestSetWithoutLimit(t *testing.T) {
+	const before = `{"name":"pid 7","pid":7,"start":9,"priority":{"Default":4,"PerLink":null}}`
+	var s Set
+	if err := json.Unmarshal([]byte(before), &s); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Contract(); c.Egress.Max != 0 || c.Priority.Default != 4 {
+		t.Errorf("read as %+v", c)
+	}
+	if after, err := json.Marshal(s); err != nil || string(after) != before {
+		t.Errorf("written as %s, %v", after, err)
 	}
 }
 

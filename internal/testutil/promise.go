@@ -15,6 +15,7 @@ const (
 	Tag       Promise = "tag"
 	Births    Promise = "births"
 	Forwarded Promise = "forwarded"
+	Limit     Promise = "limit"
 	NetPrio   Promise = "net_prio"
 	V1Path    Promise = "v1 path"
 	Drift     Promise = "drift"

@@ -162,6 +162,53 @@ func BenchmarkFlat(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// BenchmarkLimit is what a limit adds to a packet of a socket that nobody paces:
+// the bucket and the charge. All of the workloads have one, which is not
+// reached. Both kinds of program run in turn.
+func BenchmarkLimit(b *testing.B) {
+	testutil.Needs(b, "BPF atomics")
+	frame := plan.Packet{
+		Protocol: unix.IPPROTO_UDP, Ports: true,
+		Source: netip.MustParseAddrPort("192.0.2.1:50000"), Dest: netip.MustParseAddrPort("192.0.2.2:443"),
+	}.Frame()
+	for _, n := range []int{1, 10_000} {
+		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
+			const rounds, round = 41, 100_000
+			without, with := loaded(b, n, false), loadedWithLimits(b, n)
+			var costs []float64
+			for b.Loop() {
+				costs = costs[:0]
+				for range rounds {
+					plain := packets(b, without, frame, round)
+					costs = append(costs, packets(b, with, frame, round)-plain)
+				}
+			}
+			slices.Sort(costs)
+			b.ReportMetric(costs[rounds/2], "ns/packet")
+			b.ReportMetric(costs[rounds/4], "ns/packet-low")
+			b.ReportMetric(costs[rounds*3/4], "ns/packet-high")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// loadedWithLimits is loaded with a limit for each workload.
+func loadedWithLimits(b *testing.B, n int) *ebpf.Program {
+	b.Helper()
+	rules, l := crowd(n, false)
+	rules.Limits = map[plan.ContractID]plan.Limit{}
+	for i := range n {
+		id := plan.FirstID + plan.ContractID(i)
+		rules.Limits[id] = plan.Limit{Max: 100e9}
+		p := l.Contracts[id]
+		p.Limited = true
+		l.Contracts[id] = p
+	}
+	g := begin(b, newRoom(b), 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1})
+	load(b, g, benchLink, rules, l)
+	return g.links[benchLink].program
+}
+
 // BenchmarkReadBack is the kernel's part of an apply that changes nothing.
 func BenchmarkReadBack(b *testing.B) {
 	for _, n := range []int{100, 10_000} {

@@ -8,5 +8,9 @@ package bpf
 //go:generate -command object go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package bpf -target bpfel,bpfeb -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu"
 //go:generate object linkEgress ../../../bpf/link_egress.bpf.c
 //go:generate object socketCreate ../../../bpf/socket_create.bpf.c
+//go:generate object limit ../../../bpf/limit.bpf.c
+//go:generate object pace ../../../bpf/pace.bpf.c
+//go:generate object relimit ../../../bpf/relimit.bpf.c
+//go:generate object sums ../../../bpf/sums.bpf.c
 //go:generate object births ../../../bpf/births.bpf.c
 //go:generate object classify ../../../bpf/classify.bpf.c

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -32,15 +33,20 @@ type Options struct {
 	Hierarchy1 int  // number of the policy's v1 hierarchy as in /proc/cgroups; 0: none
 	Controller int  // index of its controller in the kernel's list, as [ControllerIndex] gives it; -1: none
 	Births     bool // follow births and deaths: the kernel has raw tracepoints
+	Limits     bool // hold limits that come later: the kernel can hold them
 }
 
-// spare is the room for cgroups that are born later.
-const spare = 4096
+// Room for what comes between two applies: cgroups that are born, and limits of
+// weir set and weir run.
+const (
+	spare       = 4096
+	spareLimits = 512
+)
 
 // ruleTables lists the tables of a generation that are no link's own.
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
-	linkEgressMapTuples, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
+	linkEgressMapTuples, linkEgressMapLimiter, limitMapBudgets, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
 }
 
 // Begin makes the tables of generation n and lets the births write into them:
@@ -110,11 +116,12 @@ func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSp
 	if err != nil {
 		return err
 	}
+	limit, err := copied(parseLimit)
+	if err != nil {
+		return err
+	}
 	for _, name := range ruleTables {
-		spec := egress.Maps[name]
-		if spec == nil {
-			spec = births.Maps[name]
-		}
+		spec := cmp.Or(egress.Maps[name], births.Maps[name], limit.Maps[name])
 		if n, ok := size[name]; ok {
 			spec.MaxEntries = uint32(max(n, 1))
 		}
@@ -139,6 +146,9 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthPrefixes: len(rules.Births.Prefixes),
 		birthsMapBirthNames:    len(rules.Births.Names),
 	}
+	if o.Limits || len(rules.Limits) > 0 {
+		size[limitMapBudgets] = len(rules.Limits) + spareLimits
+	}
 	if rules.Controller1 != "" {
 		size[linkEgressMapCgroups1] = cgroups
 	}
@@ -151,6 +161,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 	all := map[string]*ebpf.Map{
 		linkEgressMapIdentities: g.memory.identities,
 		linkEgressMapVerdicts:   g.memory.verdicts,
+		limitMapPaces:           g.memory.paces,
 		socketCreateMapTasks:    g.memory.tasks,
 	}
 	for name, m := range g.tables {

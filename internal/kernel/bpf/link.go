@@ -99,6 +99,7 @@ func (g *Generation) egressOf(rules plan.Rules, l plan.LinkRules) (*ebpf.Collect
 		spec.Variables[linkEgressVarDscpMatters].Set(dscpMatters(rules.Tuples)),
 		spec.Variables[linkEgressVarL2Length].Set(uint32(l.L2)),
 		spec.Variables[linkEgressVarBucketMask].Set(l.BucketMask),
+		spec.Variables[linkEgressVarLimits].Set(g.asksLimits()),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set link_egress: %w", err)

@@ -16,7 +16,8 @@ import (
 type linkEgressContract struct {
 	_        structs.HostLayout
 	Priority uint32
-	Serial   uint32
+	Serial   uint16
+	Limited  uint16
 }
 
 type linkEgressCounter struct {
@@ -83,6 +84,7 @@ const (
 	linkEgressMapExes        = "exes"
 	linkEgressMapFlows       = "flows"
 	linkEgressMapIdentities  = "identities"
+	linkEgressMapLimiter     = "limiter"
 	linkEgressMapTuples      = "tuples"
 	linkEgressMapUsers       = "users"
 	linkEgressMapVerdicts    = "verdicts"
@@ -92,6 +94,7 @@ const (
 	linkEgressVarGeneration  = "generation"
 	linkEgressVarKnowsMptcp  = "knows_mptcp"
 	linkEgressVarL2Length    = "l2_length"
+	linkEgressVarLimits      = "limits"
 	linkEgressVarThisLink    = "this_link"
 	linkEgressVarTupleCount  = "tuple_count"
 )
@@ -152,6 +155,7 @@ type linkEgressMapSpecs struct {
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
+	Limiter    *ebpf.MapSpec `ebpf:"limiter"`
 	Tuples     *ebpf.MapSpec `ebpf:"tuples"`
 	Users      *ebpf.MapSpec `ebpf:"users"`
 	Verdicts   *ebpf.MapSpec `ebpf:"verdicts"`
@@ -166,6 +170,7 @@ type linkEgressVariableSpecs struct {
 	Generation  *ebpf.VariableSpec `ebpf:"generation"`
 	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
+	Limits      *ebpf.VariableSpec `ebpf:"limits"`
 	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
 	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
 }
@@ -197,6 +202,7 @@ type linkEgressMaps struct {
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Flows      *ebpf.Map `ebpf:"flows"`
 	Identities *ebpf.Map `ebpf:"identities"`
+	Limiter    *ebpf.Map `ebpf:"limiter"`
 	Tuples     *ebpf.Map `ebpf:"tuples"`
 	Users      *ebpf.Map `ebpf:"users"`
 	Verdicts   *ebpf.Map `ebpf:"verdicts"`
@@ -211,6 +217,7 @@ func (m *linkEgressMaps) Close() error {
 		m.Exes,
 		m.Flows,
 		m.Identities,
+		m.Limiter,
 		m.Tuples,
 		m.Users,
 		m.Verdicts,
@@ -226,6 +233,7 @@ type linkEgressVariables struct {
 	Generation  *ebpf.Variable `ebpf:"generation"`
 	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.Variable `ebpf:"l2_length"`
+	Limits      *ebpf.Variable `ebpf:"limits"`
 	ThisLink    *ebpf.Variable `ebpf:"this_link"`
 	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
 }

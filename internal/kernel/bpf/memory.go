@@ -11,7 +11,7 @@ import (
 
 // memory is what outlives generations: what is known of sockets and processes.
 type memory struct {
-	identities, verdicts, tasks *ebpf.Map
+	identities, verdicts, tasks, paces *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -31,6 +31,10 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	if err != nil {
 		return m, err
 	}
+	limit, err := copied(parseLimit)
+	if err != nil {
+		return m, err
+	}
 	open := func(spec *ebpf.MapSpec) *ebpf.Map {
 		if err != nil {
 			return nil
@@ -46,6 +50,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.identities = open(egress.Maps[linkEgressMapIdentities])
 	m.verdicts = open(egress.Maps[linkEgressMapVerdicts])
 	m.tasks = open(sockets.Maps[socketCreateMapTasks])
+	m.paces = open(limit.Maps[limitMapPaces])
 	if err != nil {
 		m.Close()
 		return memory{}, err
@@ -58,6 +63,7 @@ func (m memory) Close() {
 	m.identities.Close()
 	m.verdicts.Close()
 	m.tasks.Close()
+	m.paces.Close()
 }
 
 // openTable opens a pinned table of any size that has the shape of spec.

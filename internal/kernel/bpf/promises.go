@@ -23,7 +23,11 @@ func fillPromises(m *ebpf.Map, promises map[plan.ContractID]plan.Promise) error 
 }
 
 func contract(p plan.Promise) linkEgressContract {
-	return linkEgressContract{Priority: p.Priority, Serial: uint32(p.Serial)}
+	c := linkEgressContract{Priority: p.Priority, Serial: p.Serial}
+	if p.Limited {
+		c.Limited = 1
+	}
+	return c
 }
 
 // Promises reads back what the contracts mean on a link. Contracts that keep the
@@ -42,7 +46,7 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 		if id >= uint32(plan.FirstID) && c.Serial == 0 && c.Priority == plan.Keep {
 			continue
 		}
-		promises[plan.ContractID(id)] = plan.Promise{Priority: c.Priority, Serial: uint16(c.Serial)}
+		promises[plan.ContractID(id)] = plan.Promise{Priority: c.Priority, Serial: c.Serial, Limited: c.Limited != 0}
 	}
 	return promises, nil
 }

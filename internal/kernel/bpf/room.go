@@ -14,7 +14,8 @@ import (
 // A Room is where one scope's programs and tables are pinned.
 //
 //	identities verdicts tasks    what is remembered of sockets and processes
-//	socket_create                the attachment to the scope's cgroup
+//	paces                        how connections below a limit are paced
+//	socket_create pace           the attachments to the scope's cgroup
 //	links/IFINDEX                the attachment to each link (tcx)
 //	g7/                          generation 7: its tables, its births
 //	g7/IFINDEX/                  its program and tables of one link
@@ -30,6 +31,8 @@ func (r Room) linksDir() string { return filepath.Join(r.Dir, "links") }
 func (r Room) linkPin(index int) string { return filepath.Join(r.linksDir(), strconv.Itoa(index)) }
 
 func (r Room) socketPin() string { return filepath.Join(r.Dir, "socket_create") }
+
+func (r Room) pacePin() string { return filepath.Join(r.Dir, "pace") }
 
 // Generations lists the generations that are pinned, complete or not, oldest
 // first.
@@ -70,7 +73,7 @@ func (r Room) Remove() error {
 	for _, index := range indexes {
 		err = errors.Join(err, r.DetachLink(index))
 	}
-	if err := errors.Join(err, removePinned(r.socketPin()), os.RemoveAll(r.Dir)); err != nil {
+	if err := errors.Join(err, removePinned(r.socketPin()), removePinned(r.pacePin()), os.RemoveAll(r.Dir)); err != nil {
 		return fmt.Errorf("remove pins: %w", err)
 	}
 	return nil

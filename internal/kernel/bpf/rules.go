@@ -35,6 +35,7 @@ func (g *Generation) Fill(rules plan.Rules) error {
 		fill(g.tables[linkEgressMapExes], exes),
 		fill(g.tables[linkEgressMapFlows], flows),
 		fill(g.tables[linkEgressMapTuples], tuples),
+		g.fillLimits(rules.Limits),
 	)
 }
 
@@ -71,14 +72,15 @@ func (g *Generation) Rules() (plan.Rules, error) {
 	flows, err5 := read[linkEgressFlowKey, uint32](g.tables[linkEgressMapFlows])
 	tuples, err6 := g.tuples()
 	births, err7 := g.readBirths()
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	limits, err8 := g.limits()
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return plan.Rules{}, err
 	}
 	rules := plan.Rules{
 		Cgroups: narrow(cgroups), Cgroups1: narrow(cgroups1), Users: narrow(users),
 		Exes:   make(map[plan.ExeID]plan.ContractID, len(exes)),
 		Flows:  make(map[plan.FlowKey]plan.ContractID, len(flows)),
-		Tuples: tuples, Births: births,
+		Tuples: tuples, Births: births, Limits: limits,
 	}
 	for k, id := range exes {
 		rules.Exes[exeID(k)] = plan.ContractID(id)

@@ -79,6 +79,28 @@ func (s *Sockets) Verdict(fd int) (id plan.ContractID, generation uint32, known 
 	return plan.ContractID(v.Contract), v.Generation, known
 }
 
+// Pace returns what a connection's own pace was before it came below a limit, in
+// bytes a second, NoPace if it had none. It is not paced if it never did, or if it
+// was put back.
+func (s *Sockets) Pace(fd int) (own uint32, paced bool) {
+	var v limitPaced
+	if err := s.paces.Lookup(uint32(fd), &v); err != nil || v.Pace == 0 {
+		return 0, false
+	}
+	return v.Own, true
+}
+
+// NoPace is the pace of a connection that may send as fast as it can.
+const NoPace = 1<<32 - 1
+
+// ForgetPace forgets that a connection was paced.
+func (s *Sockets) ForgetPace(fd int) error {
+	if err := s.paces.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("forget pace of socket: %w", err)
+	}
+	return nil
+}
+
 // Tasks returns the tags of processes.
 func (s *Sockets) Tasks() (map[uint32]uint32, error) { return read[uint32, uint32](s.tasks) }
 

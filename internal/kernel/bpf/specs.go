@@ -12,6 +12,9 @@ var (
 	parseEgress  = sync.OnceValues(loadLinkEgress)
 	parseSockets = sync.OnceValues(loadSocketCreate)
 	parseBirths  = sync.OnceValues(loadBirths)
+	parseLimit   = sync.OnceValues(loadLimit)
+	parsePace    = sync.OnceValues(loadPace)
+	parseRelimit = sync.OnceValues(loadRelimit)
 )
 
 // copied is a spec that its caller may change.

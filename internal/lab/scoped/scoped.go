@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/lab"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/workload"
@@ -58,7 +60,7 @@ func (c *Controller) Apply(ctx context.Context, netns string, text []byte) error
 
 // Set gives a process a level on all links.
 func (c *Controller) Set(ctx context.Context, pid int, level policy.Level) error {
-	return c.agent.Set(ctx, uint32(pid), policy.Priority{Default: level})
+	return c.agent.Set(ctx, uint32(pid), agent.Terms{Priority: &policy.Priority{Default: level}})
 }
 
 // Clear takes back what Set gave.
@@ -86,6 +88,11 @@ func (c *Controller) ClassCounters(_ context.Context, link string) ([]lab.ClassC
 
 // Rung names the mechanism that keeps the order on a link.
 func (c *Controller) Rung(link string) string { return c.agent.Rung(link) }
+
+// NoLimits says what the kernel lacks to hold limits.
+func (c *Controller) NoLimits(ctx context.Context) string {
+	return strings.Join(host.Probe(ctx).NoLimits(), "; ")
+}
 
 // Cgroup is the directory for the cgroups of workloads.
 func (c *Controller) Cgroup() string { return c.agent.Scope.Cgroup }

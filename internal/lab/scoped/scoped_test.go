@@ -63,3 +63,39 @@ func TestCloseAfterFailure(t *testing.T) {
 		t.Errorf("it left %q", there)
 	}
 }
+
+// The limiters lab with Weir's own limits; for the bounds see TestSSH.
+func TestLimiters(t *testing.T) {
+	testutil.Needs(t, "root", "cgroup2", "htb qdisc", "BPF atomics")
+	c, err := New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rate = 50e6
+	r, err := lab.Run(context.Background(), "limiters", lab.Options{Controller: c, Repetitions: 1, Rate: rate, Version: "test"})
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Table(t.Output(), r, report.Style{Width: 100}); err != nil {
+		t.Error(err)
+	}
+	arms := map[string]map[string]report.Metric{}
+	for _, arm := range r.Arms {
+		arms[arm.Name] = arm.Metrics
+	}
+	for _, name := range []string{"mbit", "mbit_1"} {
+		if m := arms["weir"][name].Median; m > 1.05*rate/1e6 || m < rate/1e6/2 {
+			t.Errorf("%s: %.1f below a limit of %g", name, m, rate/1e6)
+		}
+	}
+	// A quarter of what was offered once.
+	if held, free := arms["weir"]["pps_below"].Median, arms["none"]["pps"].Median; held == 0 || held > 0.6*free {
+		t.Errorf("%.0f of %.0f packets/s", held, free)
+	}
+	if m := arms["weir"]["drops_below"].Median; m < 10 {
+		t.Errorf("%.1f %% of what is far too much was dropped", m)
+	}
+	if there := exist(t, c.agent.Scope); there != nil {
+		t.Errorf("it left %q", there)
+	}
+}

@@ -43,6 +43,23 @@ func skStorage() error {
 	return m.Close()
 }
 
+// atomics asks for BPF_FETCH, which came with BPF_XCHG and BPF_CMPXCHG.
+func atomics() error {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "weir_probe", Type: ebpf.SocketFilter, License: "GPL",
+		Instructions: asm.Instructions{
+			asm.Mov.Imm(asm.R0, 1),
+			asm.StoreMem(asm.R10, -8, asm.R0, asm.DWord),
+			asm.Xchg.Mem(asm.R10, asm.R0, asm.DWord, -8),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return absentIf(err, unix.EINVAL)
+	}
+	return p.Close()
+}
+
 // tcx attaches to lo of a new namespace by the link that came with 6.6.
 func tcx() error {
 	return inNetns(func() error {

@@ -40,6 +40,8 @@ func table() map[string]probe {
 		"sock_create":    loads(ebpf.CGroupSock, ebpf.AttachCGroupInetSockCreate),
 		"cgroup_skb":     loads(ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress),
 		"sock_cgroup":    sockCgroup,
+		"sock_ops":       loads(ebpf.SockOps, ebpf.AttachCGroupSockOps),
+		"BPF atomics":    atomics,
 	}
 	for _, kind := range []string{
 		"bfifo", "cake", "clsact", "ets", "fq", "fq_codel", "htb", "ingress", "mq", "mqprio",
@@ -58,7 +60,7 @@ func table() map[string]probe {
 	}
 	for _, name := range []string{
 		"bpftool", "clang-14", "curl", "dockerd", "ethtool", "git", "ip", "iperf3", "iptables", "llvm-strip-14",
-		"nft", "nsenter", "openssl", "ping", "python3", "qemu-system-x86_64", "scp", "ss", "ssh", "ssh-keygen", "sshd", "tc",
+		"nft", "nsenter", "openssl", "ping", "python3", "qemu-system-x86_64", "scp", "sh", "ss", "ssh", "ssh-keygen", "sshd", "tc",
 	} {
 		t[name] = tool(name)
 	}

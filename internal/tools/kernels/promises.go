@@ -38,6 +38,7 @@ var promises = []promise{
 	{testutil.V1Path, "Sockets are claimed by a path of cgroup v1", nil, true},
 	{testutil.NetPrio, "Priorities without BPF, by the v1 net_prio controller", nil, true},
 	{testutil.Forwarded, "Packets are claimed by their headers", hooks, false},
+	{testutil.Limit, "A limit is kept without a queue", hooks, false},
 	{testutil.Drift, "Status names what others have changed", nil, false},
 	{testutil.Undo, "Killed at any step, apply is finished or undone without a trace", nil, false},
 }

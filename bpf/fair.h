@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The flows below one limit share one fair rate: each votes for how much of its
+ * share it uses, and the sum of the votes gives the rate at which each is paced.
+ *
+ * These are the sums of Go's package fair in the same order and by the same names,
+ * for flows of weight 1; docs/limits.md says why they are stable. Many CPUs charge
+ * one budget without a lock: what they share is added and exchanged atomically, and
+ * a flow belongs to one socket, whose packets leave one after the other.
+ */
+#ifndef WEIR_FAIR_H
+#define WEIR_FAIR_H
+
+#include "contract.h"
+
+#include <bpf/bpf_helpers.h>
+
+#define ONE (1 << 10)
+#define MICROSECOND 1000ULL
+#define SECOND 1000000000ULL
+#define STALL (2 * SECOND)
+#define WINDOW (5 * SECOND) /* over which a limit is held to be kept or not */
+#define LONGEST (1000 * SECOND)
+#define SEGMENT 1514
+#define NEWCOMER (10 * SEGMENT)
+#define MAX_USED (1ULL << 63)
+#define MAX_GAP (1ULL << 34)
+#define MAX_PACE 0xfffffffeULL
+#define BURST 10000000ULL
+#define CHUNK (BURST / 4)
+#define FRACTION 16
+
+static __always_inline __u64 least(__u64 a, __u64 b) { return a < b ? a : b; }
+static __always_inline __u64 most(__u64 a, __u64 b) { return a > b ? a : b; }
+
+/* once reads what other CPUs write. */
+static __always_inline __u64 once(__u64 *at) { return *(volatile __u64 *)at; }
+
+/* Between two atomic steps of another CPU the load may dip below 0: it is one then. */
+static __always_inline __u64 cut(struct budget *b)
+{
+	__s64 load = once(&b->load);
+
+	return (load < ONE ? ONE : load) * once(&b->trim) / ONE;
+}
+
+static __always_inline __u64 allowance(struct budget *b, __u64 ns)
+{
+	return b->limit * (least(ns, LONGEST) / MICROSECOND) / (SECOND / MICROSECOND);
+}
+
+static __always_inline __u64 ticks(struct budget *b, __u64 ns) { return least(ns / b->tick_length + 2, SLOTS - 1); }
+
+static __always_inline bool stands(struct budget *b, struct flow *f) { return f->due > once(&b->tick); }
+
+static __always_inline __u64 gap(struct budget *b, struct flow *f)
+{
+	return least(f->size * f->load / ONE, MAX_GAP) * SECOND / b->limit;
+}
+
+static __always_inline bool newcomer(struct budget *b, struct flow *f)
+{
+	return f->fresh >= NEWCOMER || f->fresh * cut(b) >= b->tick_bytes;
+}
+
+static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
+{
+	__u64 slack = b->limit / 32, sent = b->sent + bytes;
+
+	sent -= least(allowed, sent);
+	sent = least(sent, 4 * slack);
+	b->sent = sent;
+	if (sent > 3 * slack)
+		b->trim = ONE + (sent - 3 * slack) * ONE / b->limit;
+	else if (sent < slack)
+		b->trim = ONE - (slack - sent) * ONE / b->limit / 4;
+	else
+		b->trim = ONE;
+}
+
+/*
+ * tally keeps the rate of the last whole window and of the busiest one, in bytes a
+ * second. A window ends with the first tick after its time.
+ */
+static __always_inline void tally(struct budget *b, __u64 now, __u64 bytes)
+{
+	__u64 length = now - b->window;
+
+	b->total += bytes;
+	if (length >= WINDOW) {
+		b->last = b->window ? b->in_window * (SECOND / MICROSECOND) / (length / MICROSECOND) : 0;
+		b->busiest = most(b->busiest, b->last);
+		b->window = now;
+		b->in_window = 0;
+	}
+	b->in_window += bytes;
+}
+
+/* appraise finds what the share means for the bucket, so that no packet divides. */
+static __always_inline void appraise(struct budget *b)
+{
+	__u64 share = most(least(b->limit, b->limit * ONE / cut(b)), 1);
+
+	b->price = SECOND * FRACTION * ONE / share + 1;
+	b->chunk = share / (SECOND / CHUNK);
+}
+
+/* advance ends the tick if it is over; of many CPUs that see it, one does. */
+static __noinline __attribute__((unused)) int advance(struct budget *b, __u64 now)
+{
+	__u64 start, length, bytes, tick, n, i;
+
+	if (!b)
+		return 0;
+	start = once(&b->start);
+	if (now < start + b->tick_length)
+		return 0;
+	length = now - start;
+	n = length / b->tick_length;
+	if (__sync_val_compare_and_swap(&b->start, start, start + n * b->tick_length) != start)
+		return 0;
+	bytes = __sync_lock_test_and_set(&b->bytes, 0);
+	tally(b, now, bytes);
+	repay(b, allowance(b, n * b->tick_length), bytes);
+	if (n > 2 && length < STALL)
+		n = 2;
+	tick = b->tick;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SLOTS; i++) {
+		if (i >= n)
+			break;
+		*(volatile __u64 *)&b->tick = ++tick;
+		__sync_fetch_and_sub(&b->load, __sync_lock_test_and_set(&b->ring[tick % SLOTS], 0));
+	}
+	appraise(b);
+	return 0;
+}
+
+static __always_inline void cast(struct budget *b, struct flow *f, __u64 vote, __u64 hold)
+{
+	__u64 tick = once(&b->tick);
+
+	if (f->due > tick) {
+		__sync_fetch_and_sub(&b->ring[f->due % SLOTS], f->vote);
+		__sync_fetch_and_sub(&b->load, f->vote);
+	}
+	f->vote = vote;
+	f->due = tick + hold;
+	__sync_fetch_and_add(&b->ring[f->due % SLOTS], vote);
+	__sync_fetch_and_add(&b->load, vote);
+}
+
+static __always_inline void elect(struct budget *b, struct flow *f, __u64 now, __u64 vote, __u64 hold)
+{
+	cast(b, f, vote, ticks(b, hold + 2 * gap(b, f)));
+	f->since = now;
+	f->used = f->fresh = 0;
+}
+
+static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
+{
+	__u64 u = least(f->used / most(allowance(b, age), 1), f->exact ? ONE : ONE + ONE / 8);
+
+	if (stands(b, f) && u < f->vote - f->vote / 4 && !f->low) {
+		f->low = 1;
+		return f->vote;
+	}
+	f->low = 0;
+	return u;
+}
+
+/* ask lets a flow vote if it has something new to say. */
+static __always_inline void ask(struct budget *b, struct flow *f, __u64 now)
+{
+	__u64 age = now > f->since ? now - f->since : 0, window = most(b->tick_length, f->window);
+
+	if (!stands(b, f) && f->vote >= ONE / 2 && f->size >= SEGMENT)
+		elect(b, f, now, f->vote, window);
+	else if (age >= window)
+		elect(b, f, now, use(b, f, age), age + age / 4);
+	else if ((!stands(b, f) || f->vote < ONE / 4) && newcomer(b, f))
+		elect(b, f, now, ONE, window);
+}
+
+/* charge is fair.Budget.Packet: a flow sends so many bytes on the wire now. */
+static __noinline __attribute__((unused)) int charge(struct budget *b, struct flow *f, __u64 now, __u64 wire)
+{
+	if (!b || !f)
+		return 0;
+	advance(b, now);
+	__sync_fetch_and_add(&b->bytes, wire);
+	f->size = wire;
+	f->fresh += wire;
+	if (!f->load)
+		f->load = cut(b);
+	if (!f->since)
+		f->since = now;
+	ask(b, f, now);
+	f->used = least(f->used + wire * f->load, MAX_USED);
+	return 0;
+}
+
+/* pace_of is fair.Budget.Pace: the flow's share, in bytes per second on the wire. */
+static __always_inline __u64 pace_of(struct budget *b, struct flow *f)
+{
+	__u64 need;
+
+	f->load = cut(b);
+	need = ticks(b, 2 * gap(b, f));
+	if (stands(b, f) && f->due - once(&b->tick) < need)
+		cast(b, f, f->vote, need);
+	return most(1, least(least(b->limit, b->limit * ONE / f->load), MAX_PACE));
+}
+
+/*
+ * conforms is fair.Bucket.Conforms, at the budget's price. Who loses a race
+ * against another CPU lets its packet pass and charges it all the same: the next
+ * one pays.
+ */
+static __always_inline bool conforms(struct budget *b, __u64 now, __u64 wire)
+{
+	__u64 cost = wire * once(&b->price) / ONE;
+	__u64 paid = once(&b->paid), from = most(paid, (now - least(BURST, now)) * FRACTION);
+
+	if (from > now * FRACTION)
+		return false;
+	if (__sync_val_compare_and_swap(&b->paid, paid, from + cost) != paid)
+		__sync_fetch_and_add(&b->paid, cost);
+	return true;
+}
+
+/* half_empty says that the bucket's packets come faster than their share allows. */
+static __always_inline bool half_empty(struct budget *b, __u64 now)
+{
+	return once(&b->paid) > (now - least(BURST / 2, now)) * FRACTION;
+}
+
+/*
+ * grant is fair.Bucket.Grant: where the bucket is fuller than half, a chunk of it
+ * is paid at once, so that the packets to come need no look at the clock. The
+ * caller charges what it returns.
+ */
+static __always_inline __u64 grant(struct budget *b, __u64 now)
+{
+	__u64 chunk = once(&b->chunk);
+
+	if (half_empty(b, now))
+		return 0;
+	__sync_fetch_and_add(&b->paid, CHUNK * FRACTION);
+	__sync_fetch_and_add(&b->credit, chunk);
+	return chunk;
+}
+
+/*
+ * prepaid is fair.Bucket.Prepaid. Where several CPUs take the last of the credit it
+ * is less than nothing until the next chunk has paid for it.
+ */
+static __always_inline bool prepaid(struct budget *b, __u64 wire)
+{
+	if (*(volatile __s64 *)&b->credit < (__s64)wire)
+		return false;
+	__sync_fetch_and_sub(&b->credit, wire);
+	return true;
+}
+
+#endif

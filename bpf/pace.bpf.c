@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * pace: tells TCP at which rate a connection below a limit may send.
+ *
+ * It runs when a connection of the scope's cgroup is established and whenever TCP
+ * has measured a round trip. limit knows the share; this is where a program may set
+ * it. An application's own pace is kept where it is smaller, and is put back
+ * when the connection is below no limit any more.
+ *
+ * What it does not promise: connections that were open before it get no word.
+ */
+#include "fair.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/* Published with the programs. */
+const volatile __u32 generation = 1;
+
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+/* As a pace it means none. */
+#define NO_PACE 0xffffffff
+/* Payload of a full segment of MTU 1500 with timestamps. */
+#define FULL_SEGMENT 1448
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct budget);
+} budgets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct paced);
+} paces SEC(".maps");
+
+static __always_inline void give(struct bpf_sock_ops *ops, struct paced *p, __u32 pace)
+{
+	if (!bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
+		p->pace = pace;
+}
+
+/* put_back ends our part in a connection that has not been charged for a while. */
+static __always_inline void put_back(struct bpf_sock_ops *ops, struct paced *p)
+{
+	__u64 idle = bpf_ktime_get_ns() - p->charged;
+
+	if (!p->pace || idle < SECOND + 8 * p->flow.window)
+		return;
+	give(ops, p, p->own);
+	p->pace = 0;
+}
+
+/* application is the pace that the application has set, NO_PACE if it has none. */
+static __always_inline __u32 application(struct paced *p, unsigned long found)
+{
+	if (p->pace && found == p->pace)
+		return p->own;
+	return least(found, NO_PACE);
+}
+
+static __always_inline void set_pace(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk;
+	__u64 load, moved, pace;
+	unsigned long found;
+	struct budget *b;
+	struct paced *p;
+	struct sock *full;
+	__u32 segment;
+
+	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
+	full = sk ? (struct sock *)bpf_skc_to_tcp_sock(sk) : NULL;
+	if (!p || !full)
+		return;
+	p->flow.window = (__u64)ops->srtt_us / 8 * MICROSECOND;
+	b = p->generation == generation ? bpf_map_lookup_elem(&budgets, &p->contract) : NULL;
+	found = full->sk_max_pacing_rate;
+	p->own = application(p, found);
+	if (!b || bpf_ktime_get_ns() - p->charged > SECOND + 8 * p->flow.window) {
+		put_back(ops, p);
+		return;
+	}
+	load = cut(b);
+	moved = load > p->flow.load ? load - p->flow.load : p->flow.load - load;
+	if (p->pace && found == p->pace && p->limit == b->limit && moved < load / 128)
+		return;
+	p->limit = b->limit;
+	pace = pace_of(b, &p->flow);
+	segment = p->segment ? p->segment : FULL_SEGMENT;
+	pace = least(pace, MAX_PACE) * segment / (segment + p->head);
+	give(ops, p, least(most(pace, 1), p->own));
+}
+
+SEC("sockops")
+int pace(struct bpf_sock_ops *ops)
+{
+	switch (ops->op) {
+	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
+	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
+		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG);
+		set_pace(ops);
+		break;
+	case BPF_SOCK_OPS_RTT_CB:
+		set_pace(ops);
+		break;
+	}
+	return 1;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

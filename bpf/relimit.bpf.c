@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * relimit: changes a limit while packets are charged to it.
+ *
+ * It is never attached: user space runs it once. Written through the table, a budget
+ * would be replaced, and what other CPUs charge meanwhile be lost; here it stays
+ * where it is, with all that it knows of its flows.
+ *
+ * What was sent at the old limit is forgotten: it is neither repaid at the new one
+ * nor held against it.
+ */
+#include "fair.h"
+
+#include <bpf/bpf_helpers.h>
+
+/* Which limit, and what it is from now on. */
+const volatile __u32 contract;
+const volatile __u64 limit = 1;	      /* bytes a second */
+const volatile __u64 tick_length = 1; /* ns */
+const volatile __u64 tick_bytes;      /* what the limit lets pass in a tick, times 1024 */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct budget);
+} budgets SEC(".maps");
+
+/* Returns whether there is such a limit. */
+SEC("tc")
+int relimit(struct __sk_buff *skb __attribute__((unused)))
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u32 id = contract;
+	struct budget *b = bpf_map_lookup_elem(&budgets, &id);
+
+	if (!b)
+		return false;
+	b->limit = limit;
+	b->tick_length = tick_length;
+	b->tick_bytes = tick_bytes;
+	b->trim = ONE;
+	appraise(b);
+	b->sent = 2 * (limit / 32);
+	b->paid = least(b->paid, now * FRACTION);
+	b->credit = 0;
+	b->window = now;
+	b->in_window = b->last = b->busiest = 0;
+	return true;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

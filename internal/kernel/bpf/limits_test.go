@@ -1,0 +1,246 @@
+package bpf
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// limited publishes rules under which port 1000 has a limit and port 2000 none.
+func (w *wire) limited(max policy.Rate) *Generation {
+	w.t.Helper()
+	rules, promises := ports(1000, 2000), w.promises()
+	rules.Limits = map[plan.ContractID]plan.Limit{plan.FirstID: {Max: max}}
+	p := promises.Contracts[plan.FirstID]
+	p.Limited = true
+	promises.Contracts[plan.FirstID] = p
+	return w.publishTo(rules, promises, bare)
+}
+
+func held(t *testing.T, g *Generation) plan.Held {
+	t.Helper()
+	all, err := g.Held()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 1 {
+		t.Fatalf("limits of %d contracts, want of one: %v", len(all), all)
+	}
+	return all[plan.FirstID]
+}
+
+// burst sends datagrams of 1,000 bytes on the wire as fast as they go, with a TOS,
+// and returns how many came, how many of them had the mark of congestion, and for
+// how long it sent. Idle is the part of that in which it was not scheduled for
+// longer than a bucket collects.
+func (w *wire) burst(t *testing.T, port, packets, tos int) (came, marked int, took, idle time.Duration) {
+	t.Helper()
+	var server *net.UDPConn
+	var client net.Conn
+	var err error
+	w.there.Do(func() { server, err = net.ListenUDP("udp4", &net.UDPAddr{Port: port}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	setInt(t, server, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20)
+	setInt(t, server, unix.IPPROTO_IP, unix.IP_RECVTOS, 1)
+	w.here.Do(func() { client, err = net.Dial("udp4", w.to4(port)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	setInt(t, client.(*net.UDPConn), unix.IPPROTO_IP, unix.IP_TOS, tos)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		buf, control := make([]byte, 2000), make([]byte, 64)
+		for {
+			_, n, _, _, err := server.ReadMsgUDP(buf, control)
+			if err != nil {
+				return
+			}
+			came++
+			if n > 0 && control[n-8]&3 == 3 { // the last byte of the only message
+				marked++
+			}
+		}
+	}()
+	begin := time.Now()
+	for last := begin; packets > 0; packets-- {
+		// The limit is a full queue to the sender, which UDP is not told of.
+		if _, err := client.Write(make([]byte, 1000-42)); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		idle += max(0, now.Sub(last)-bucket)
+		last = now
+	}
+	took = time.Since(begin)
+	_ = server.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	<-ended
+	return came, marked, took, idle
+}
+
+// bucket is how long the kernel's bucket collects (fair.h).
+const bucket = 10 * time.Millisecond
+
+// TestLimitHolds counts what passes of a burst: what the limit allows in that
+// time, and nothing less.
+func TestLimitHolds(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics")
+	w := newWire(t)
+	const sent = 2000
+	for _, rate := range []policy.Rate{64e3, 8e6, 80e6} {
+		t.Run(rate.String(), func(t *testing.T) {
+			g := w.limited(rate)
+			came, marked, took, idle := w.burst(t, 1000, sent, 0)
+			perSecond := float64(rate) / 8 / 1000
+			// A packet of any size goes on top of what the bucket holds.
+			most := perSecond*(took+bucket).Seconds() + 1
+			least := min(sent, perSecond*(took-idle).Seconds()*0.9-1)
+			t.Logf("%d of %d came in %v, %.1f to %.1f may", came, sent, took, least, most)
+			if float64(came) > most || float64(came) < least {
+				t.Errorf("%d packets came in %v, want %.1f to %.1f", came, took, least, most)
+			}
+			if h := held(t, g); h.Dropped != uint64(sent-came) || marked != 0 || h.Marked != 0 || h.Bytes < uint64(came)*1000 {
+				t.Errorf("%d came, %d marked: %+v", came, marked, h)
+			}
+		})
+	}
+	t.Run("no limit", func(t *testing.T) {
+		g := w.limited(64e3)
+		if came, _, _, _ := w.burst(t, 2000, 500, 0); came != 500 {
+			t.Errorf("%d of 500 packets of another contract came", came)
+		}
+		if h := held(t, g); h.Dropped != 0 || h.Bytes != 0 {
+			t.Errorf("the limit was charged for another contract: %+v", h)
+		}
+	})
+}
+
+// Those that know congestion are told of it before anything is dropped.
+func TestLimitMarks(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics")
+	w := newWire(t)
+	g := w.limited(8e6)
+	const ect0 = 2
+	came, marked, _, _ := w.burst(t, 1000, 500, ect0)
+	h := held(t, g)
+	t.Logf("%d came, %d of them marked", came, marked)
+	if marked == 0 || uint64(marked) != h.Marked {
+		t.Errorf("%d packets came marked, and %d were marked", marked, h.Marked)
+	}
+	if came-marked < 1 {
+		t.Error("the first packet was marked, which no other one had to wait for")
+	}
+}
+
+// Connections that nobody paces pay from the same bucket, and what acknowledges
+// passes: so they go on, however slowly.
+func TestLimitHoldsTCP(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics")
+	w := newWire(t)
+	l := w.listen(w.there, w.to4(1000))
+	g := w.limited(8e6)
+	c := w.dial(w.here, w.to4(1000))
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	read := make(chan int)
+	go func() {
+		total := 0
+		for buf := make([]byte, 1<<16); ; {
+			n, err := server.Read(buf)
+			total += n
+			if err != nil {
+				read <- total
+				return
+			}
+		}
+	}()
+	begin := time.Now()
+	_ = c.SetWriteDeadline(begin.Add(2 * time.Second))
+	for buf := make([]byte, 1<<16); ; {
+		if _, err := c.Write(buf); err != nil {
+			break
+		}
+	}
+	took := time.Since(begin).Seconds()
+	_ = server.SetReadDeadline(time.Now())
+	got := <-read
+	const grace = 1 << 16 // what a connection may send before it counts as unpaced
+	t.Logf("%d bytes in %.1f s", got, took)
+	if most := took*1e6*1.02 + grace + 1<<16; float64(got) > most || got < grace {
+		t.Errorf("%d bytes came, want at most %.0f", got, most)
+	}
+	if h := held(t, g); h.Dropped == 0 {
+		t.Errorf("nothing was dropped: %+v", h)
+	}
+}
+
+func TestLimitsAreReadBack(t *testing.T) {
+	testutil.Needs(t, "BPF atomics")
+	w := newWire(t)
+	g := w.limited(1e6)
+	want := map[plan.ContractID]plan.Limit{plan.FirstID: {Max: 1e6}}
+	look := func() map[plan.ContractID]plan.Limit {
+		t.Helper()
+		rules, err := g.Rules()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rules.Limits
+	}
+	if diff := cmp.Diff(want, look()); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	promises, err := g.Promises(w.link.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !promises[plan.FirstID].Limited || promises[plan.FirstID+1].Limited {
+		t.Errorf("promises: %+v", promises)
+	}
+	// A limit that nothing charges is none.
+	if err := g.tables[linkEgressMapLimiter].Delete(uint32(0)); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); len(got) != 0 {
+		t.Errorf("without its program the limits are %v", got)
+	}
+}
+
+func TestPaceAttached(t *testing.T) {
+	testutil.Needs(t, "BPF atomics")
+	w := newWire(t)
+	for range 2 { // anew, and in place of an older one
+		g := w.limited(1e6)
+		if err := g.AttachPace(); err != nil {
+			t.Fatal(err)
+		}
+		if !w.room.PaceAttached() {
+			t.Error("pace is not attached")
+		}
+	}
+	for range 2 {
+		if err := w.room.DetachPace(); err != nil {
+			t.Fatal(err)
+		}
+		if w.room.PaceAttached() {
+			t.Error("pace is still attached")
+		}
+	}
+}

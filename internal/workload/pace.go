@@ -1,0 +1,16 @@
+package workload
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetPace gives a socket the most that it sends in a second, in bytes of payload;
+// all ones take it away.
+func SetPace(fd int, pace uint32) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, int(int32(pace))); err != nil {
+		return fmt.Errorf("set pace of socket: %w", err)
+	}
+	return nil
+}
