@@ -18,18 +18,18 @@ const tooBusy = 0.3
 // lookAround watches the host for a moment before any traffic of ours, and
 // warns where other work would disturb the figures.
 func (s *session) lookAround(ctx context.Context) error {
-	idle, total, err := cpuTimes()
+	before, err := readCPUTimes()
 	if err != nil {
 		return err
 	}
 	if err := pause(ctx, 300*time.Millisecond); err != nil {
 		return err
 	}
-	idleNow, totalNow, err := cpuTimes()
+	after, err := readCPUTimes()
 	if err != nil {
 		return err
 	}
-	if busy := busyShare(idleNow-idle, totalNow-total); busy > tooBusy {
+	if busy := after.since(before).busy(); busy > tooBusy {
 		s.warn("other work took %.0f %% of the CPUs when the lab began, and spreads its figures; run it again on a quiet host", 100*busy)
 	}
 	return nil
@@ -44,40 +44,55 @@ func (s *session) lookBack(arm, metric, words string) {
 	}
 }
 
-func busyShare(idle, total uint64) float64 {
-	if total == 0 {
-		return 0
-	}
-	return 1 - float64(idle)/float64(total)
+// cpuTimes is how long all CPUs together did something.
+type cpuTimes struct{ idle, softirq, total time.Duration }
+
+// tick is the unit of /proc/stat, on every architecture of Go. What it says of
+// softirqs most kernels sample, once in a tick of theirs.
+const tick = 10 * time.Millisecond
+
+func (c cpuTimes) since(before cpuTimes) cpuTimes {
+	return cpuTimes{c.idle - before.idle, c.softirq - before.softirq, c.total - before.total}
 }
 
-// cpuTimes reads how long all CPUs together were idle, and how long they were,
-// in ticks since the host started.
-func cpuTimes() (idle, total uint64, err error) {
+// busy is the share of the time that the CPUs were not idle; 0 of no time.
+func (c cpuTimes) busy() float64 {
+	if c.total == 0 {
+		return 0
+	}
+	return 1 - float64(c.idle)/float64(c.total)
+}
+
+// readCPUTimes reads the times since the host started.
+func readCPUTimes() (cpuTimes, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, 0, fmt.Errorf("read CPU times: %w", err)
+		return cpuTimes{}, fmt.Errorf("read CPU times: %w", err)
 	}
 	return parseCPUTimes(string(text))
 }
 
-func parseCPUTimes(text string) (idle, total uint64, err error) {
+func parseCPUTimes(text string) (c cpuTimes, err error) {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
-	if len(fields) < 6 || fields[0] != "cpu" {
-		return 0, 0, fmt.Errorf("read CPU times: %q is not the sum of all CPUs", line)
+	if len(fields) < 8 || fields[0] != "cpu" {
+		return c, fmt.Errorf("read CPU times: %q is not the sum of all CPUs", line)
 	}
 	// user nice system idle iowait irq softirq steal; what follows are parts of
 	// user and nice.
 	for i, field := range fields[1:min(len(fields), 9)] {
 		ticks, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
-			return 0, 0, fmt.Errorf("read CPU times: %w", err)
+			return c, fmt.Errorf("read CPU times: %w", err)
 		}
-		total += ticks
-		if i == 3 || i == 4 {
-			idle += ticks
+		spent := time.Duration(ticks) * tick
+		c.total += spent
+		switch i {
+		case 3, 4:
+			c.idle += spent
+		case 6:
+			c.softirq += spent
 		}
 	}
-	return idle, total, nil
+	return c, nil
 }

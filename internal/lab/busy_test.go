@@ -6,25 +6,26 @@ import (
 )
 
 func TestParseCPUTimes(t *testing.T) {
-	idle, total, err := parseCPUTimes("cpu  10 1 20 300 40 5 6 7 8 9\ncpu0 1 1 1 1\n")
-	if err != nil || idle != 340 || total != 389 {
-		t.Errorf("idle %d of %d, %v; want 340 of 389", idle, total, err)
+	got, err := parseCPUTimes("cpu  10 1 20 300 40 5 6 7 8 9\ncpu0 1 1 1 1\n")
+	if want := (cpuTimes{340 * tick, 6 * tick, 389 * tick}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	for _, bad := range []string{"", "cpu0 1 2 3 4 5 6", "cpu 1 2 x 4 5 6", "cpu 1 2"} {
-		if _, _, err := parseCPUTimes(bad); err == nil {
+	for _, bad := range []string{"", "cpu0 1 2 3 4 5 6 7", "cpu 1 2 x 4 5 6 7", "cpu 1 2"} {
+		if _, err := parseCPUTimes(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
-	if _, total, err := cpuTimes(); err != nil || total == 0 {
-		t.Errorf("this host: %d, %v", total, err)
+	if c, err := readCPUTimes(); err != nil || c.total == 0 {
+		t.Errorf("this host: %+v, %v", c, err)
 	}
 }
 
-func TestBusyShare(t *testing.T) {
-	if got := busyShare(75, 100); got != 0.25 {
+func TestBusy(t *testing.T) {
+	before := cpuTimes{idle: 5 * tick, total: 100 * tick}
+	if got := (cpuTimes{idle: 80 * tick, total: 200 * tick}).since(before).busy(); got != 0.25 {
 		t.Errorf("%g", got)
 	}
-	if got := busyShare(0, 0); got != 0 {
+	if got := (cpuTimes{}).busy(); got != 0 {
 		t.Errorf("of no time %g", got)
 	}
 }

@@ -60,6 +60,7 @@ type rawPolicy struct {
 			Cgroup string
 		}
 		Priority policy.Level
+		Egress   struct{ Max policy.Rate }
 	}
 }
 
@@ -81,6 +82,10 @@ func (c *rawController) Apply(_ context.Context, path string, text []byte) (err 
 		if c.device, err = c.handle.LinkByName(name); err != nil {
 			return err
 		}
+		// Its class for all others holds a limit of the one who sends here.
+		for _, w := range p.Workloads {
+			l.Rate = max(l.Rate, w.Egress.Max)
+		}
 		c.pace = l.Rate
 		if err := c.queue(uint64(l.Rate)); err != nil {
 			return err
@@ -91,7 +96,7 @@ func (c *rawController) Apply(_ context.Context, path string, text []byte) (err 
 			if m.Port != 0 {
 				err = errors.Join(err, c.port(m.Port, w.Priority))
 			}
-			if m.Cgroup != "" {
+			if m.Cgroup != "" && w.Egress.Max == 0 {
 				err = errors.Join(err, c.tag(m.Cgroup, w.Priority))
 			}
 		}
@@ -256,5 +261,6 @@ func (c *rawController) ClassCounters(_ context.Context, name string) ([]ClassCo
 	return counts, nil
 }
 
-func (c *rawController) Rung(string) string { return "raw htb" }
-func (c *rawController) Cgroup() string     { return c.cgroup }
+func (c *rawController) Rung(string) string              { return "raw htb" }
+func (c *rawController) NoLimits(context.Context) string { return "" }
+func (c *rawController) Cgroup() string                  { return c.cgroup }

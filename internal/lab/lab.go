@@ -74,6 +74,7 @@ type experiment struct {
 
 func experiments() []experiment {
 	return []experiment{
+		{limitersInfo, 6, runLimiters},
 		{priorityInfo, 6, runPriority},
 		{sshInfo, 6, runSSH},
 	}
@@ -88,8 +89,8 @@ func List() []Info {
 	return all
 }
 
-// Run makes one experiment and returns what came out. It takes about a minute
-// at most with its defaults. When ctx ends it stops, cleans up and returns the
+// Run makes one experiment and returns what came out. It takes a minute or
+// two with its defaults. When ctx ends it stops, cleans up and returns the
 // context's error; ErrUnknown says that there is no such lab.
 func Run(ctx context.Context, name string, o Options) (report.Result, error) {
 	all := experiments()

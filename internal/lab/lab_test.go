@@ -14,6 +14,18 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
+// experimentOf finds the lab of a name.
+func experimentOf(t *testing.T, name string) experiment {
+	t.Helper()
+	for _, e := range experiments() {
+		if e.info.Name == name {
+			return e
+		}
+	}
+	t.Fatalf("no lab %s", name)
+	panic("unreachable")
+}
+
 func TestList(t *testing.T) {
 	names := ""
 	for _, info := range List() {
@@ -22,7 +34,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 	}
-	if names != "priority ssh " {
+	if names != "limiters priority ssh " {
 		t.Errorf("labs %q", names)
 	}
 }
@@ -73,7 +85,7 @@ func (broken) Apply(context.Context, string, []byte) error { return errBroken }
 // cgroups.
 func TestFailureCleansUp(t *testing.T) {
 	dir := testutil.Cgroup2(t)
-	for _, name := range []string{"ssh", "priority"} {
+	for _, name := range []string{"ssh", "priority", "limiters"} {
 		_, err := Run(context.Background(), name, Options{Controller: broken{newRawController(dir)}, Repetitions: 1})
 		if !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", name, err)
@@ -94,7 +106,7 @@ func TestFailureCleansUp(t *testing.T) {
 // TestPoliciesAreValid gives the labs' policies to the parser.
 func TestPoliciesAreValid(t *testing.T) {
 	o := Options{Controller: newRawController(""), Rate: 1_500_000_000}
-	s, err := newSession(experiments()[0], o)
+	s, err := newSession(experimentOf(t, "priority"), o)
 	if err != nil {
 		t.Fatal(err)
 	}

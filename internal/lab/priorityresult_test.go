@@ -17,7 +17,7 @@ type priorityRun struct {
 
 func prioritiesJudged(t *testing.T, flipped []float64, effective float64, runs ...priorityRun) *priorityLab {
 	t.Helper()
-	s, err := newSession(experiments()[0], Options{Controller: newRawController(""), Repetitions: len(runs)})
+	s, err := newSession(experimentOf(t, "priority"), Options{Controller: newRawController(""), Repetitions: len(runs)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type sshRun struct {
 
 func judged(t *testing.T, floor policy.Rate, runs ...sshRun) *sshLab {
 	t.Helper()
-	s, err := newSession(experiments()[1], Options{Controller: newRawController(""), Repetitions: len(runs)})
+	s, err := newSession(experimentOf(t, "ssh"), Options{Controller: newRawController(""), Repetitions: len(runs)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestEngineAgreesWithIperf3(t *testing.T) {
 	testutil.Needs(t, "tbf qdisc")
 	iperf3 := testutil.Tool(t, "iperf3")
-	s, err := newSession(experiments()[1], Options{Controller: newRawController("")})
+	s, err := newSession(experimentOf(t, "ssh"), Options{Controller: newRawController("")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,20 @@ func (p Plug) configure(segments int) error {
 	return nil
 }
 
+// Received is what has arrived at the device since it was made, in packets as the
+// sender handed them over, and in bytes with their Ethernet headers.
+func (p Plug) Received() (packets, bytes uint64, err error) {
+	link, err := p.link()
+	if err != nil {
+		return 0, 0, err
+	}
+	s := link.Attrs().Statistics
+	if s == nil {
+		return 0, 0, fmt.Errorf("read counters of %s: it has none", p)
+	}
+	return s.RxPackets, s.RxBytes, nil
+}
+
 // link looks the device up.
 func (p Plug) link() (netlink.Link, error) {
 	link, err := p.Host.handle.LinkByName(p.Device)

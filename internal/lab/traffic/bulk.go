@@ -92,6 +92,16 @@ func (s *Streams) Stop() uint64 {
 	return s.sent.Load()
 }
 
+// Retransmits is how many segments TCP has sent again so far; 0 after Stop.
+func (s *Streams) Retransmits() (segments uint64) {
+	for _, conn := range s.conns {
+		if info := tcpInfo(conn); info != nil {
+			segments += uint64(info.Total_retrans)
+		}
+	}
+	return segments
+}
+
 // pump sends until the connection is closed under it.
 func (s *Streams) pump(conn *net.TCPConn) {
 	if _, err := conn.Write([]byte{verbBulk}); err != nil {

@@ -68,3 +68,40 @@ func TestSendUntilStop(t *testing.T) {
 		t.Error("bytes arrive after the stop")
 	}
 }
+
+// TestRetransmits: a queue that is too short for two streams makes TCP send again,
+// and TCP itself counts that, in a worker too.
+func TestRetransmits(t *testing.T) {
+	testutil.Needs(t, "tbf qdisc")
+	ns := testutil.NewNamespace(t)
+	serve(t, ns.Path(), 5201)
+	w, err := StartWorker(ns.Path(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx := context.Background()
+	if err := w.Send(ctx, Where{To: local(5201), Pace: 20e6}, 2); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := w.Retransmits(ctx); err != nil || n != 0 {
+		t.Errorf("without a loss %d segments were sent again, %v", n, err)
+	}
+	ns.Output("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "5mbit", "burst", "70000", "limit", "70000")
+	again := uint64(0)
+	for range 100 {
+		if again, err = w.Retransmits(ctx); err != nil || again > 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil || again == 0 {
+		t.Errorf("%d segments were sent again, %v", again, err)
+	}
+	if _, err := w.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if n, err := w.Retransmits(ctx); err != nil || n != 0 {
+		t.Errorf("after the stop %d segments, %v", n, err)
+	}
+}

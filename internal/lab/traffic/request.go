@@ -34,10 +34,9 @@ func Ask(ctx context.Context, w Where, r Requests) (*hdrhistogram.Histogram, err
 	latencies := hdrhistogram.New(1_000, int64(limit), 3)
 	data := make([]byte, max(r.Size, 1))
 	end := time.Now().Add(min(r.For, limit))
-	for next := time.Now(); next.Before(end); next = next.Add(r.Every) {
-		if r.Every == 0 {
-			next = time.Now()
-		} else if !sleep(ctx, time.Until(next)) {
+	// Requests that take longer than Every are late, and fewer.
+	for next := time.Now(); next.Before(end) && time.Now().Before(end); next = next.Add(r.Every) {
+		if !sleep(ctx, time.Until(next)) {
 			return nil, fmt.Errorf("ask %s: %w", w.To, context.Cause(ctx))
 		}
 		start := time.Now()
@@ -52,6 +51,13 @@ func Ask(ctx context.Context, w Where, r Requests) (*hdrhistogram.Histogram, err
 		}
 	}
 	return latencies, nil
+}
+
+// Latency sums up how long requests took, from the writing until the answer was read.
+type Latency struct {
+	P50 time.Duration `json:"p50"`
+	P99 time.Duration `json:"p99"`
+	N   int64         `json:"n"` // requests
 }
 
 // sleep waits and reports whether the time passed before the context ended.

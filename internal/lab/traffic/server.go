@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-
-	"golang.org/x/sys/unix"
 )
 
 // A Server receives on one TCP port, counts the payload of all connections, and
@@ -71,15 +69,8 @@ func (s *Server) tally() tally {
 
 // tallyOf is what a connection has received; nothing once it is closed.
 func tallyOf(conn *net.TCPConn) tally {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return tally{}
-	}
-	var info *unix.TCPInfo
-	err = raw.Control(func(fd uintptr) {
-		info, _ = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-	})
-	if err != nil || info == nil {
+	info := tcpInfo(conn)
+	if info == nil {
 		return tally{}
 	}
 	return tally{info.Bytes_received, uint64(info.Data_segs_in)}

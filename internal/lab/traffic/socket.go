@@ -76,6 +76,20 @@ func onSocket(raw syscall.RawConn, fn func(fd int) error) error {
 	return failed
 }
 
+// tcpInfo is what TCP tells of a connection; nil once it is closed.
+func tcpInfo(conn *net.TCPConn) *unix.TCPInfo {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var info *unix.TCPInfo
+	_ = onSocket(raw, func(fd int) (err error) {
+		info, err = unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		return err
+	})
+	return info
+}
+
 func listenTCP(netns string, at netip.AddrPort) (*net.TCPListener, error) {
 	// Go's listeners are MPTCP sockets where the kernel has them; a plain one
 	// is what is measured.

@@ -29,16 +29,21 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string `json:"verb"` // send or stop
-	To         string `json:"to,omitempty"`
-	Streams    int    `json:"streams,omitempty"`
-	Congestion string `json:"congestion,omitempty"`
-	Pace       uint64 `json:"pace,omitempty"` // bit/s
+	Verb       string        `json:"verb"` // send, flood, stop, retransmits or ask
+	To         string        `json:"to,omitempty"`
+	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
+	Congestion string        `json:"congestion,omitempty"`
+	Pace       uint64        `json:"pace,omitempty"` // bit/s
+	Size       int           `json:"size,omitempty"` // bytes of a datagram or a request
+	Every      time.Duration `json:"every,omitempty"`
+	For        time.Duration `json:"for,omitempty"`
 }
 
 type answer struct {
-	Error string `json:"error,omitempty"`
-	Sent  uint64 `json:"sent,omitempty"` // bytes handed to the kernel
+	Error       string  `json:"error,omitempty"`
+	Sent        uint64  `json:"sent,omitempty"` // bytes or datagrams that the kernel took
+	Retransmits uint64  `json:"retransmits,omitempty"`
+	Latency     Latency `json:"latency,omitzero"`
 }
 
 // StartWorker starts a worker that is born in a cgroup (a v2 directory; ""
@@ -98,15 +103,38 @@ func (w *Worker) PID() int { return w.cmd.Process.Pid }
 // Send makes the worker open n connections and send over them until Stop. The
 // namespace of where is the worker's own.
 func (w *Worker) Send(ctx context.Context, where Where, n int) error {
-	_, err := w.ask(ctx, order{Verb: "send", To: where.To.String(), Streams: n, Congestion: where.Congestion, Pace: where.Pace})
+	_, err := w.ask(ctx, order{Verb: "send", To: where.To.String(), Senders: n, Congestion: where.Congestion, Pace: where.Pace})
 	return err
 }
 
-// Stop ends what Send began and returns how many bytes the kernel took.
+// Flood makes the worker send datagrams of size bytes from n sockets until Stop.
+func (w *Worker) Flood(ctx context.Context, where Where, n, size int) error {
+	_, err := w.ask(ctx, order{Verb: "flood", To: where.To.String(), Senders: n, Size: size})
+	return err
+}
+
+// Stop ends what Send or Flood began and returns how many bytes, or datagrams,
+// the kernel took.
 func (w *Worker) Stop(ctx context.Context) (sent uint64, err error) {
 	a, err := w.ask(ctx, order{Verb: "stop"})
 	return a.Sent, err
 }
+
+// Retransmits is how many segments of what Send began were sent again so far.
+func (w *Worker) Retransmits(ctx context.Context) (segments uint64, err error) {
+	a, err := w.ask(ctx, order{Verb: "retransmits"})
+	return a.Retransmits, err
+}
+
+// Ask makes the worker ask for as long as the requests say, at most ten seconds.
+// It takes no other orders meanwhile.
+func (w *Worker) Ask(ctx context.Context, where Where, r Requests) (Latency, error) {
+	a, err := w.ask(ctx, order{Verb: "ask", To: where.To.String(), Congestion: where.Congestion, Size: r.Size, Every: r.Every, For: min(r.For, patience)})
+	return a.Latency, err
+}
+
+// patience is the longest time that a worker may ask: less than its orders have.
+const patience = 10 * time.Second
 
 func (w *Worker) ask(ctx context.Context, o order) (answer, error) {
 	text, err := json.Marshal(o)

@@ -57,6 +57,39 @@ func TestWorkerIsBornInItsPlace(t *testing.T) {
 	}
 }
 
+// TestWorkerFloodsAndAsks: one worker sends, another asks beside it.
+func TestWorkerFloodsAndAsks(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	serve(t, ns.Path(), 5201)
+	sink, err := OpenSink(ns.Path(), local(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	var workers [2]*Worker
+	for i := range workers {
+		if workers[i], err = StartWorker(ns.Path(), ""); err != nil {
+			t.Fatal(err)
+		}
+		defer workers[i].Close()
+	}
+	sender, asker := workers[0], workers[1]
+	ctx := context.Background()
+	if err := sender.Flood(ctx, Where{To: local(9)}, 2, 64); err != nil {
+		t.Fatal(err)
+	}
+	l, err := asker.Ask(ctx, Where{To: local(5201)}, Requests{Size: 48, Every: 2 * time.Millisecond, For: 100 * time.Millisecond})
+	if err != nil || l.N == 0 || l.P50 <= 0 || l.P99 < l.P50 {
+		t.Errorf("asked: %+v, %v", l, err)
+	}
+	if sent, err := sender.Stop(ctx); err != nil || sent == 0 || arrived(t, ns.Path()) == 0 {
+		t.Errorf("%d datagrams were sent and %d arrived, %v", sent, arrived(t, ns.Path()), err)
+	}
+	if sent, err := sender.Stop(ctx); err != nil || sent != 0 {
+		t.Errorf("after the stop %d more were sent, %v", sent, err)
+	}
+}
+
 func TestWorkerAnswersWithErrors(t *testing.T) {
 	ns := testutil.NewNamespace(t)
 	w, err := StartWorker(ns.Path(), "")
@@ -67,6 +100,9 @@ func TestWorkerAnswersWithErrors(t *testing.T) {
 	err = w.Send(context.Background(), Where{To: local(9)}, 1)
 	if err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("nobody listens: %v", err)
+	}
+	if _, err := w.Ask(context.Background(), Where{To: local(9)}, Requests{}); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("nobody answers: %v", err)
 	}
 	if _, err := w.ask(context.Background(), order{Verb: "dance"}); err == nil || !strings.Contains(err.Error(), "dance") {
 		t.Errorf("unknown order: %v", err)

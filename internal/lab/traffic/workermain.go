@@ -16,7 +16,7 @@ func WorkerMain(stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := worker{out: json.NewEncoder(stdout)}
-	defer w.stop()
+	defer func() { _, _ = w.stop() }() // nobody is left to tell
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
 		var o order
@@ -34,34 +34,78 @@ func WorkerMain(stdin io.Reader, stdout, stderr io.Writer) int {
 type worker struct {
 	out     *json.Encoder
 	streams *Streams
+	flood   *Flood
 }
 
-func (w *worker) follow(ctx context.Context, o order) answer {
+func (w *worker) follow(ctx context.Context, o order) (a answer) {
+	var err error
 	switch o.Verb {
-	case "send":
-		w.stop()
-		to, err := netip.ParseAddrPort(o.To)
-		if err != nil {
-			return answer{Error: err.Error()}
+	case "send", "flood":
+		err = w.start(ctx, o)
+	case "ask":
+		a.Latency, err = o.ask(ctx)
+	case "retransmits":
+		if w.streams != nil {
+			a.Retransmits = w.streams.Retransmits()
 		}
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		w.streams, err = Send(ctx, Where{To: to, Congestion: o.Congestion, Pace: o.Pace}, o.Streams)
-		if err != nil {
-			return answer{Error: err.Error()}
-		}
-		return answer{}
 	case "stop":
-		return answer{Sent: w.stop()}
+		a.Sent, err = w.stop()
+	default:
+		err = fmt.Errorf("unknown order %q", o.Verb)
 	}
-	return answer{Error: fmt.Sprintf("unknown order %q", o.Verb)}
+	if err != nil {
+		a.Error = err.Error()
+	}
+	return a
 }
 
-func (w *worker) stop() uint64 {
-	if w.streams == nil {
-		return 0
+func (o order) where() (Where, error) {
+	to, err := netip.ParseAddrPort(o.To)
+	return Where{To: to, Congestion: o.Congestion, Pace: o.Pace}, err
+}
+
+// start begins to send, in place of what is being sent.
+func (w *worker) start(ctx context.Context, o order) error {
+	where, err := o.where()
+	if err != nil {
+		return err
 	}
-	sent := w.streams.Stop()
-	w.streams = nil
-	return sent
+	if _, err := w.stop(); err != nil {
+		return err
+	}
+	if o.Verb == "flood" {
+		w.flood, err = StartFlood(where, o.Senders, o.Size)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	w.streams, err = Send(ctx, where, o.Senders)
+	return err
+}
+
+func (o order) ask(ctx context.Context) (Latency, error) {
+	where, err := o.where()
+	if err != nil {
+		return Latency{}, err
+	}
+	latencies, err := Ask(ctx, where, Requests{Size: o.Size, Every: o.Every, For: o.For})
+	if err != nil {
+		return Latency{}, err
+	}
+	return Latency{
+		P50: time.Duration(latencies.ValueAtQuantile(50)),
+		P99: time.Duration(latencies.ValueAtQuantile(99)),
+		N:   latencies.TotalCount(),
+	}, nil
+}
+
+func (w *worker) stop() (sent uint64, err error) {
+	switch {
+	case w.streams != nil:
+		sent = w.streams.Stop()
+	case w.flood != nil:
+		sent, err = w.flood.Stop()
+	}
+	w.streams, w.flood = nil, nil
+	return sent, err
 }

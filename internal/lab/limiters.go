@@ -1,0 +1,171 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/weir-net/weir/internal/lab/hosts"
+	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+var limitersInfo = Info{
+	Name:    "limiters",
+	Summary: "what a limit costs, and what it does to traffic: none, HTB behind an ifb, police, HTB, Weir",
+	Arms:    []string{"none", "ifb_htb", "tc_police", "htb", "weir"},
+}
+
+// A limitersLab is two hosts. On the first a workload, two processes in one
+// cgroup, sends to the second over a veth pair without a queue.
+type limitersLab struct {
+	*session
+	line, far hosts.Plug
+	cgroup    string // as /proc/PID/cgroup names it
+	sender    *traffic.Worker
+	asker     *traffic.Worker // of requests, beside the sender's streams
+	server    *traffic.Server
+	toServer  traffic.Where
+	toSink    traffic.Where
+	limits    []policy.Rate     // of each load
+	absent    map[string]string // arm -> why this kernel has it not
+}
+
+func runLimiters(ctx context.Context, s *session) error {
+	if s.Scheduler != policy.Auto {
+		return fmt.Errorf("scheduler %s: the line of this lab has no queue, so that the limit alone is seen", s.Scheduler)
+	}
+	l := &limitersLab{session: s, absent: map[string]string{}}
+	if err := l.build(); err != nil {
+		return err
+	}
+	if err := l.calibrate(ctx); err != nil {
+		return err
+	}
+	if why := s.Controller.NoLimits(ctx); why != "" {
+		l.absent["weir"] = why
+	}
+	s.result.Environment.Bottleneck = "none: a veth pair without a queue, and what each arm puts there"
+	s.result.Environment.Policy = fmt.Sprintf("# for bulk TCP; for small packets at most %s, %s and %s\n", l.limits[0], l.limits[1], l.limits[2]) + l.policy(s.Rate)
+	for repetition := 1; repetition <= s.Repetitions; repetition++ {
+		for _, arm := range limitersInfo.Arms {
+			if l.absent[arm] != "" {
+				continue
+			}
+			s.progress("repetition %d of %d: %s", repetition, s.Repetitions, arm)
+			err := l.arm(ctx, arm, repetition)
+			if lacking, ok := errors.AsType[hosts.Lacking](err); ok && repetition == 1 {
+				l.absent[arm] = lacking.Error()
+			} else if err != nil {
+				return fmt.Errorf("arm %s: %w", arm, err)
+			}
+		}
+	}
+	l.conclude()
+	return nil
+}
+
+func (l *limitersLab) build() error {
+	sender, err := l.net.Host("sender")
+	if err != nil {
+		return err
+	}
+	receiver, err := l.net.Host("receiver")
+	if err != nil {
+		return err
+	}
+	l.line, l.far = plug(sender, "line", "10.99.4.1/24", "fd99:4::1/64"), plug(receiver, "line", "10.99.4.2/24", "fd99:4::2/64")
+	if err := hosts.Wire(l.line, l.far, hosts.Segments(uint64(l.Rate))); err != nil {
+		return err
+	}
+	at := func(port uint16) traffic.Where {
+		return traffic.Where{To: netip.AddrPortFrom(netip.MustParseAddr("10.99.4.2"), port), Congestion: l.result.Environment.Congestion}
+	}
+	l.toServer, l.toSink = at(5201), at(9)
+	l.server, err = traffic.Serve(receiver.Netns(), l.toServer.To)
+	if l.server, err = closing(l.session, l.server, err); err != nil {
+		return err
+	}
+	sink, err := traffic.OpenSink(receiver.Netns(), l.toSink.To)
+	if _, err := closing(l.session, sink, err); err != nil {
+		return err
+	}
+	return l.workload(sender)
+}
+
+// workload makes the cgroup that is limited, and its processes.
+func (l *limitersLab) workload(on *hosts.Host) error {
+	dir, err := makeCgroup(l.Controller.Cgroup(), "limited")
+	if err != nil {
+		return err
+	}
+	l.onClose(func() error { return removeCgroup(dir) })
+	for _, worker := range []**traffic.Worker{&l.sender, &l.asker} {
+		*worker, err = traffic.StartWorker(on.Netns(), dir)
+		if *worker, err = closing(l.session, *worker, err); err != nil {
+			return err
+		}
+	}
+	l.cgroup, err = cgroupOf(l.sender.PID())
+	return err
+}
+
+func (l *limitersLab) policy(limit policy.Rate) string {
+	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none}\nworkloads:\n  limited:\n    match: [{cgroup: %q}]\n    egress: {max: %s}\n",
+		l.line.Device, l.cgroup, limit)
+}
+
+// arm makes one arm once: small packets under each limit, then bulk TCP.
+func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error {
+	for i, load := range loads {
+		if arm == "none" && i > 0 {
+			break // there is no limit to vary
+		}
+		err := l.under(ctx, arm, l.limits[i], func() error { return l.small(ctx, arm, repetition, load) })
+		if err != nil {
+			return fmt.Errorf("at most %s: %w", l.limits[i], err)
+		}
+	}
+	err := l.under(ctx, arm, l.Rate, func() error {
+		idle, err := l.asker.Ask(ctx, l.toServer, during(idleWindow))
+		if err != nil {
+			return err
+		}
+		l.measured(arm, "rr_idle_p99_ms", "ms", idle.P99.Seconds()*1e3)
+		for _, b := range bulk {
+			if err := l.bulk(ctx, arm, repetition, b.suffix, b.streams); err != nil {
+				return fmt.Errorf("%d streams: %w", b.streams, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("at most %s: %w", l.Rate, err)
+	}
+	return nil
+}
+
+// under runs fn while an arm's means holds the workload to a limit.
+func (l *limitersLab) under(ctx context.Context, arm string, limit policy.Rate, fn func() error) error {
+	var err error
+	undo := l.line.Unlimit
+	switch arm {
+	case "ifb_htb":
+		err = l.line.LimitByIfb(uint64(limit))
+	case "tc_police":
+		err = l.line.LimitByPolice(uint64(limit))
+	case "htb":
+		err = l.line.LimitByHTB(uint64(limit))
+	case "weir":
+		err = l.Controller.Apply(ctx, l.line.Host.Netns(), []byte(l.policy(limit)))
+		undo = func() error { return l.reset(ctx) }
+	}
+	if err != nil {
+		return err
+	}
+	if arm == "weir" {
+		l.result.Environment.Rung = l.Controller.Rung(l.line.Device)
+	}
+	return errors.Join(fn(), undo())
+}

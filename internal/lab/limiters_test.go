@@ -1,0 +1,104 @@
+package lab
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// TestLimitersLab runs the lab on real queues, an HTB in Weir's place; see
+// TestSSHLab for its bounds.
+func TestLimitersLab(t *testing.T) {
+	testutil.Needs(t, "htb qdisc", "ifb link", "clsact qdisc", "mirred action")
+	controller := newRawController(testutil.Cgroup2(t))
+	const rate = 50e6
+	r, err := Run(context.Background(), "limiters", Options{Controller: controller, Repetitions: 1, Rate: rate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logTable(t, r)
+	if controller.applied != len(loads)+1 {
+		t.Errorf("%d policies applied", controller.applied)
+	}
+	var arms []string
+	for _, a := range r.Arms {
+		arms = append(arms, a.Name)
+	}
+	if got, want := strings.Join(arms, " "), strings.Join(limitersInfo.Arms, " "); got != want {
+		t.Errorf("arms %s, want %s", got, want)
+	}
+	free := metric(t, r, "none", "pps").Median
+	for _, arm := range []string{"ifb_htb", "htb", "weir"} {
+		for _, suffix := range []string{"", "_1"} {
+			// A busy machine may read late.
+			if m := metric(t, r, arm, "mbit"+suffix); m.Median > 1.05*rate/1e6 || m.Median < rate/1e6/2 {
+				t.Errorf("%s%s: %.1f Mbit/s below a limit of %g", arm, suffix, m.Median, rate/1e6)
+			}
+			metric(t, r, arm, "retransmits"+suffix)
+			if m := metric(t, r, arm, "rr_p99_ms"+suffix); m.Median <= 0 {
+				t.Errorf("%s%s: requests took %+v", arm, suffix, m)
+			}
+		}
+		// Well below is a quarter of what the flood offered once.
+		if m := metric(t, r, arm, "pps_below"); m.Median > 0.6*free {
+			t.Errorf("%s: %.0f packets/s of %.0f without a limit", arm, m.Median, free)
+		}
+		for _, name := range []string{"pps", "pps_near", "drops", "drops_near", "drops_below", "softirq_ns_per_packet", "cpu_ns_per_packet", "rr_idle_p99_ms"} {
+			metric(t, r, arm, name)
+		}
+	}
+	if m := metric(t, r, "none", "mbit"); m.Median < 2*rate/1e6 {
+		t.Errorf("without a limit %.1f Mbit/s", m.Median)
+	}
+	if m := metric(t, r, "none", "cpu_ns_per_packet"); m.Median < 50 || m.Median > 1e6 {
+		t.Errorf("a packet takes %+v", m)
+	}
+	if len(r.Claims) != 5 || len(r.Series) < 4+2*3 {
+		t.Errorf("%d claims, %d series", len(r.Claims), len(r.Series))
+	}
+}
+
+// TestLimitersLabTakesNoScheduler: a queue in order would be part of what is
+// measured.
+func TestLimitersLabTakesNoScheduler(t *testing.T) {
+	_, err := Run(context.Background(), "limiters", Options{Controller: newRawController(""), Scheduler: policy.HTB})
+	if err == nil || !strings.Contains(err.Error(), "run lab limiters: scheduler htb: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLimitersPolicy gives the limits of a lab to the parser of policies.
+func TestLimitersPolicy(t *testing.T) {
+	s, err := newSession(experimentOf(t, "limiters"), Options{Controller: newRawController("")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &limitersLab{session: s, cgroup: "/a-1.slice/weir-lab-1"}
+	l.line.Device = "line"
+	for _, c := range []struct {
+		offered float64 // packets/s
+		want    []policy.Rate
+	}{
+		{1e6, []policy.Rate{8480e6, 1060e6, 212e6}},
+		{1, []policy.Rate{1e6, 1e6, 1e6}},
+		{1e9, []policy.Rate{34_359e6, 34_359e6, 34_359e6}}, // what police takes
+	} {
+		l.limit(c.offered)
+		for i, limit := range l.limits {
+			if limit != c.want[i] {
+				t.Errorf("%g packets/s: at most %s, want %s", c.offered, limit, c.want[i])
+			}
+			p, err := policy.Parse("limiters.yaml", []byte(l.policy(limit)))
+			if err != nil {
+				t.Errorf("%v\n%s", err, l.policy(limit))
+				continue
+			}
+			if w := p.Workloads[0]; p.Links[0].Scheduler != policy.None || w.Contract.Egress.Max != limit {
+				t.Errorf("%+v", p)
+			}
+		}
+	}
+}

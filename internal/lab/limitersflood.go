@@ -1,0 +1,159 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/weir-net/weir/internal/lab/hosts"
+	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/report"
+)
+
+// A datagram of the flood, in bytes: its payload, and its frame on the line.
+const (
+	datagram = 64
+	frame    = datagram + 42
+)
+
+// drained is when a queue of 20 ms has filled, and has passed on what it had.
+const drained = 60 * time.Millisecond
+
+// A load is a limit as a multiple of what the flood offers without one.
+type load struct {
+	suffix string // of its metrics
+	times  float64
+	window time.Duration // for which it is measured
+}
+
+// What a limit costs shows where it is never reached. Just above the load it must
+// not be reached either; well below, it has to hold.
+var loads = []load{
+	{"", 10, 600 * time.Millisecond},
+	{"_near", 1.25, 200 * time.Millisecond},
+	{"_below", 0.25, 200 * time.Millisecond},
+}
+
+// calibrate finds what the flood offers without a limit, and the limits from
+// that.
+func (l *limitersLab) calibrate(ctx context.Context) error {
+	l.progress("small packets without a limit")
+	f, err := l.flood(ctx, loads[0].window)
+	if err != nil {
+		return err
+	}
+	l.limit(f.pps)
+	return nil
+}
+
+// limit sets the limits of the loads, in whole Mbit/s, for so many packets/s.
+func (l *limitersLab) limit(offered float64) {
+	l.limits = nil
+	for _, load := range loads {
+		mbit := math.Ceil(offered * frame * 8 * load.times / 1e6)
+		l.limits = append(l.limits, policy.Rate(min(mbit, hosts.MaxLimit/1_000_000))*1e6)
+	}
+}
+
+// A flooded is what came of a flood.
+type flooded struct {
+	pps          float64 // that arrived, in a window
+	dropped      float64 // part of all that was sent
+	cpu, softirq float64 // ns for each that arrived
+	trace        traffic.Trace
+	start, end   time.Time
+}
+
+// floodSockets is how many sockets send: more, on a host of many CPUs, would come
+// near the highest limit that police takes.
+var floodSockets = min(runtime.NumCPU(), 4)
+
+// flood sends small packets as fast as this host can.
+func (l *limitersLab) flood(ctx context.Context, window time.Duration) (f flooded, err error) {
+	first, _, err := l.far.Received()
+	if err != nil {
+		return f, err
+	}
+	if err := l.sender.Flood(ctx, l.toSink, floodSockets, datagram); err != nil {
+		return f, err
+	}
+	if err := pause(ctx, drained); err != nil {
+		return f, err
+	}
+	if err := l.watchFlood(ctx, window, &f); err != nil {
+		return f, err
+	}
+	sent, err := l.sender.Stop(ctx)
+	if err != nil {
+		return f, err
+	}
+	if err := pause(ctx, drained); err != nil {
+		return f, err
+	}
+	last, _, err := l.far.Received()
+	if sent == 0 {
+		return f, errors.Join(err, errors.New("nothing was sent"))
+	}
+	// A neighbour's question more may have arrived than was sent.
+	f.dropped = max(0, 1-float64(last-first)/float64(sent))
+	return f, err
+}
+
+// watchFlood measures a flood for a window. The clock is read next to each count.
+func (l *limitersLab) watchFlood(ctx context.Context, window time.Duration, f *flooded) error {
+	recorder := traffic.Record(sampling, func() uint64 {
+		_, bytes, _ := l.far.Received() // the device is there until the lab ends
+		return bytes
+	})
+	defer func() { f.trace = recorder.Stop()[0] }()
+	cpuBefore, err := readCPUTimes()
+	if err != nil {
+		return err
+	}
+	before, _, err := l.far.Received()
+	if err != nil {
+		return err
+	}
+	f.start = time.Now()
+	if err := pause(ctx, window); err != nil {
+		return err
+	}
+	after, _, err := l.far.Received()
+	if err != nil {
+		return err
+	}
+	f.end = time.Now()
+	cpuAfter, err := readCPUTimes()
+	packets := float64(after - before)
+	f.pps = packets / f.end.Sub(f.start).Seconds()
+	if packets == 0 {
+		return errors.Join(err, errors.New("nothing arrived"))
+	}
+	spent := cpuAfter.since(cpuBefore)
+	f.cpu, f.softirq = float64(spent.total-spent.idle)/packets, float64(spent.softirq)/packets
+	return err
+}
+
+// small floods under a limit and notes what came out.
+func (l *limitersLab) small(ctx context.Context, arm string, repetition int, load load) error {
+	f, err := l.flood(ctx, load.window)
+	if err != nil {
+		return err
+	}
+	l.measured(arm, "pps"+load.suffix, "packets/s", f.pps)
+	l.measured(arm, "drops"+load.suffix, "%", 100*f.dropped)
+	if load.suffix != "" {
+		return nil // what a packet costs while others are dropped says little
+	}
+	l.measured(arm, "cpu_ns_per_packet", "ns", f.cpu)
+	if f.softirq > 0 { // some kernels do not account it
+		l.measured(arm, "softirq_ns_per_packet", "ns", f.softirq)
+	}
+	l.result.Series = append(l.result.Series, report.Series{
+		Plot: "Small packets under a limit far above them: frames that arrive", Name: arm, Arm: arm, Repetition: repetition, Unit: "Mbit/s", Samples: f.trace.Rates(f.start, f.start, f.end),
+	})
+	return nil
+}

@@ -1,0 +1,179 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-net/weir/internal/report"
+)
+
+// publishedIfb is the packet rate through an ifb over that without one.
+const publishedIfb = 0.36
+
+// conclude turns the samples of the limiters lab into arms, ratios and claims.
+func (l *limitersLab) conclude() {
+	l.summarise(limitersInfo.Arms...)
+	l.addAbsent()
+	slices.SortStableFunc(l.result.Series, func(a, b report.Series) int { return strings.Compare(a.Plot, b.Plot) })
+	for _, arm := range limitersInfo.Arms[1:] {
+		l.ratio(arm+"_over_none", l.values(arm, "pps"), l.values("none", "pps"))
+		l.ratio(arm+"_rr_over_idle", l.values(arm, "rr_p99_ms"), l.values(arm, "rr_idle_p99_ms"))
+	}
+	if len(l.values("none", "softirq_ns_per_packet")) == 0 {
+		l.warn("this kernel does not account the time of softirqs; all CPU time for each packet has it in it")
+	}
+	l.judge()
+	l.describe()
+}
+
+// addAbsent puts the arms that this kernel lacks where they belong, without a
+// sample, and says why.
+func (l *limitersLab) addAbsent() {
+	for _, arm := range limitersInfo.Arms {
+		why := l.absent[arm]
+		if why == "" {
+			continue
+		}
+		l.warn("arm %s is absent: %s", arm, why)
+		l.result.Arms = append(l.result.Arms, report.Arm{Name: arm, Metrics: map[string]report.Metric{"pps": report.Summarise("packets/s", nil)}})
+	}
+	slices.SortFunc(l.result.Arms, func(a, b report.Arm) int {
+		return slices.Index(limitersInfo.Arms, a.Name) - slices.Index(limitersInfo.Arms, b.Name)
+	})
+}
+
+func (l *limitersLab) describe() {
+	l.result.About = &report.About{
+		Title: "What a limit costs, and what it does to traffic",
+		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one. Then 32 TCP flows, and one, under a limit of %s, and beside them a request of %d bytes every %s. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count.",
+			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], l.Rate, requests.Size, requests.Every),
+		Metrics: []report.Label{
+			{Name: "pps", Text: "Small packets, limit far above"},
+			{Name: "pps_near", Text: "Small packets, limit just above"},
+			{Name: "pps_below", Text: "Small packets, limit well below"},
+			{Name: "drops", Text: "Dropped, limit far above"},
+			{Name: "drops_near", Text: "Dropped, limit just above"},
+			{Name: "drops_below", Text: "Dropped, limit well below"},
+			{Name: "softirq_ns_per_packet", Text: "Softirqs' CPU time a packet, limit far above"},
+			{Name: "cpu_ns_per_packet", Text: "All CPU time a packet, limit far above"},
+			{Name: "mbit", Text: "32 TCP flows, bytes on the wire"},
+			{Name: "mbit_1", Text: "One TCP flow, bytes on the wire"},
+			{Name: "retransmits", Text: "Retransmits of 32 flows"},
+			{Name: "retransmits_1", Text: "Retransmits of one flow"},
+			{Name: "rr_idle_p99_ms", Text: "Request and answer alone, 99 %"},
+			{Name: "rr_p99_ms", Text: "Beside 32 flows in the same limit, 99 %"},
+			{Name: "rr_p99_ms_1", Text: "Beside one flow in the same limit, 99 %"},
+		},
+	}
+	for _, arm := range limitersInfo.Arms[1:] {
+		l.result.About.Ratios = append(l.result.About.Ratios, report.Label{Name: arm + "_over_none", Text: "packets: " + arm + " / none"})
+	}
+	for _, arm := range limitersInfo.Arms[1:] {
+		l.result.About.Ratios = append(l.result.About.Ratios, report.Label{Name: arm + "_rr_over_idle", Text: "requests of " + arm + ": beside 32 flows / alone"})
+	}
+	const source = "UDP of iperf out of a container, 2017: its veth redirected to an ifb with HTB at 10 Gbit/s, far above the load"
+	l.result.Published = []report.Published{
+		{Arm: "none", Metric: "pps", Value: 1_100_000, Unit: "packets/s", Source: source},
+		{Arm: "ifb_htb", Metric: "pps", Value: 400_000, Unit: "packets/s", Source: source},
+		{Metric: "ifb_htb_over_none", Value: publishedIfb, Source: source},
+	}
+}
+
+// What the lab sets out to prove of Weir.
+const (
+	costsNothing = "Under a limit that is not reached, Weir lets through at least 97 % of the small packets per second that pass without one."
+	holdsLimit   = "Under a limit of Weir's, bulk TCP gets that limit within 1 %, with one flow and with 32."
+	losesNothing = "No segment of those flows is sent again."
+	keepsLatency = "Beside those 32 flows, in the same limit, 99 of 100 requests are answered within 1.5 times what they take alone."
+)
+
+// judge makes the claims.
+func (l *limitersLab) judge() {
+	if why := l.absent["weir"]; why != "" {
+		for _, text := range []string{costsNothing, holdsLimit, losesNothing, keepsLatency} {
+			l.claim(report.Unproven(text, why))
+		}
+		l.claim(l.ifbCosts())
+		return
+	}
+	l.claim(
+		l.claimRatio(costsNothing, "weir_over_none", l.samples["none"]["pps"], func(value float64) bool { return value >= 0.97 }),
+		l.holds(),
+		report.Kept(losesNothing, l.retransmits("weir") == 0, l.lost()),
+		l.claimRatio(keepsLatency, "weir_rr_over_idle", l.samples["weir"]["rr_idle_p99_ms"], func(value float64) bool { return value <= 1.5 }),
+		l.ifbCosts(),
+	)
+}
+
+// unsteady is how much what others are compared with may vary, the largest over
+// the smallest, for pairs that lie on both sides of a bound to say anything.
+const unsteady = 1.25
+
+// claimRatio judges a ratio by its median, if what it was divided by allows that.
+func (l *limitersLab) claimRatio(text, name string, under *samples, kept func(float64) bool) report.Claim {
+	r, ok := l.result.Ratios[name]
+	if !ok {
+		return report.Unproven(text, "nothing was measured")
+	}
+	evidence := spread(r, l.Repetitions)
+	if base := report.Summarise(under.unit, under.values); base.Max > unsteady*base.Min && kept(r.Low) != kept(r.High) {
+		return report.Unproven(text, fmt.Sprintf("%s; what it is compared with varied %.1f-fold by itself: run the lab again on a quiet host", evidence, base.Max/base.Min))
+	}
+	return report.Kept(text, kept(r.Value), evidence)
+}
+
+func (l *limitersLab) holds() report.Claim {
+	limit := float64(l.Rate) / 1e6
+	kept := true
+	var evidence []string
+	for _, b := range bulk {
+		free := report.Summarise("Mbit/s", l.values("none", "mbit"+b.suffix))
+		if free.Median < 1.25*limit {
+			return report.Unproven(holdsLimit, fmt.Sprintf("without a limit %d flows carry %.0f Mbit/s only, too little for a limit of %.0f; a lower --rate may suit this machine", b.streams, free.Median, limit))
+		}
+		m := report.Summarise("Mbit/s", l.values("weir", "mbit"+b.suffix))
+		kept = kept && m.Median >= 0.99*limit && m.Median <= 1.01*limit
+		evidence = append(evidence, fmt.Sprintf("with %d: median %.4g, from %.4g to %.4g %% of the limit",
+			b.streams, 100*m.Median/limit, 100*m.Min/limit, 100*m.Max/limit))
+	}
+	return report.Kept(holdsLimit, kept, strings.Join(evidence, "; "))
+}
+
+// retransmits is how many segments of an arm were sent again, in all its runs.
+func (l *limitersLab) retransmits(arm string) (segments float64) {
+	for _, b := range bulk {
+		for _, n := range l.values(arm, "retransmits"+b.suffix) {
+			segments += n
+		}
+	}
+	return segments
+}
+
+// lost words what was sent again in all arms.
+func (l *limitersLab) lost() string {
+	var words []string
+	for _, arm := range limitersInfo.Arms {
+		if l.absent[arm] == "" {
+			words = append(words, fmt.Sprintf("%s %g", arm, l.retransmits(arm)))
+		}
+	}
+	return "segments sent again in all runs: " + strings.Join(words, ", ")
+}
+
+// ifbCosts is what was published, as a sentence: how much depends on the machine.
+func (l *limitersLab) ifbCosts() report.Claim {
+	const text = "A limit behind an ifb costs packets per second even if it is not reached."
+	if why := l.absent["ifb_htb"]; why != "" {
+		return report.Unproven(text, why)
+	}
+	r, ok := l.result.Ratios["ifb_htb_over_none"]
+	if !ok {
+		return report.Unproven(text, "nothing was measured")
+	}
+	evidence := fmt.Sprintf("%s; published: %.2f", spread(r, l.Repetitions), publishedIfb)
+	if !r.Differs() {
+		return report.Unproven(text, evidence)
+	}
+	return report.Kept(text, r.Value < 1, evidence)
+}

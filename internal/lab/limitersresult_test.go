@@ -1,0 +1,152 @@
+package lab
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/report"
+)
+
+// A limitersRun is what one repetition of the limiters lab measured, with a limit
+// of 100 Mbit/s.
+type limitersRun struct {
+	none, ifb, weir float64 // packets/s
+	free            float64 // Mbit/s without a limit
+	many, one       float64 // Mbit/s under Weir's: 32 flows, and one
+	again           float64 // segments
+	idle, beside    float64 // ms
+}
+
+func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun) *limitersLab {
+	t.Helper()
+	s, err := newSession(experimentOf(t, "limiters"), Options{Controller: newRawController(""), Repetitions: len(runs)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &limitersLab{session: s, absent: absent, limits: []policy.Rate{1e9, 125e6, 25e6}}
+	for _, r := range runs {
+		l.measured("none", "pps", "packets/s", r.none)
+		l.measured("none", "softirq_ns_per_packet", "ns", 500)
+		if absent["ifb_htb"] == "" {
+			l.measured("ifb_htb", "pps", "packets/s", r.ifb)
+		}
+		l.measured("none", "mbit", "Mbit/s", r.free)
+		l.measured("none", "mbit_1", "Mbit/s", r.free)
+		if absent["weir"] != "" {
+			continue
+		}
+		l.measured("weir", "pps", "packets/s", r.weir)
+		for suffix, mbit := range map[string]float64{"": r.many, "_1": r.one} {
+			l.measured("weir", "mbit"+suffix, "Mbit/s", mbit)
+			l.measured("weir", "retransmits"+suffix, "", r.again)
+		}
+		l.measured("weir", "rr_idle_p99_ms", "ms", r.idle)
+		l.measured("weir", "rr_p99_ms", "ms", r.beside)
+	}
+	l.conclude()
+	return l
+}
+
+var goodLimiters = limitersRun{none: 1e6, ifb: 4e5, weir: 9.8e5, free: 5000, many: 99.9, one: 100.1, idle: 0.1, beside: 0.14}
+
+func TestLimitersClaims(t *testing.T) {
+	noIfb := map[string]string{"ifb_htb": "this kernel lacks the ifb device"}
+	noLimits := map[string]string{"weir": "BPF programs of this kernel can not count a limit together"}
+	for name, c := range map[string]struct {
+		change func(*limitersRun)
+		absent map[string]string
+		want   string
+	}{
+		"good":                       {func(*limitersRun) {}, nil, "kept kept kept kept kept"},
+		"a packet costs more":        {func(r *limitersRun) { r.weir = 9.6e5 }, nil, "broken kept kept kept kept"},
+		"nothing without a limit":    {func(r *limitersRun) { r.none = 0 }, nil, "open kept kept kept open"},
+		"32 flows get more":          {func(r *limitersRun) { r.many = 101.1 }, nil, "kept broken kept kept kept"},
+		"one flow gets less":         {func(r *limitersRun) { r.one = 98.9 }, nil, "kept broken kept kept kept"},
+		"the line is hardly more":    {func(r *limitersRun) { r.free = 124 }, nil, "kept open kept kept kept"},
+		"a segment is sent again":    {func(r *limitersRun) { r.again = 1 }, nil, "kept kept broken kept kept"},
+		"requests wait":              {func(r *limitersRun) { r.beside = 0.16 }, nil, "kept kept kept broken kept"},
+		"an ifb costs nothing":       {func(r *limitersRun) { r.ifb = 1.1e6 }, nil, "kept kept kept kept broken"},
+		"an ifb is no different":     {func(r *limitersRun) { r.ifb = 1e6 }, nil, "kept kept kept kept open"},
+		"there is no ifb":            {func(*limitersRun) {}, noIfb, "kept kept kept kept open"},
+		"there is no Weir":           {func(*limitersRun) {}, noLimits, "open open open open kept"},
+		"no answer comes when alone": {func(r *limitersRun) { r.idle = 0 }, nil, "kept kept kept open kept"},
+	} {
+		run := goodLimiters
+		c.change(&run)
+		l := limitersJudged(t, c.absent, run, run, run)
+		if got := verdicts(l.result.Claims); got != c.want {
+			t.Errorf("%s: %s, want %s: %+v", name, got, c.want, l.result.Claims)
+		}
+	}
+}
+
+func TestLimitersEvidence(t *testing.T) {
+	slow, lossy := goodLimiters, goodLimiters
+	slow.weir, slow.many, slow.beside = 9e5, 95, 0.3
+	lossy.again = 2
+	claims := limitersJudged(t, nil, goodLimiters, slow, lossy).result.Claims
+	for i, want := range []string{
+		"median 0.980, from 0.900 to 0.980 over 3 pairs",
+		"with 32: median 99.9, from 95 to 99.9 % of the limit; with 1: median 100.1, from 100.1 to 100.1 % of the limit",
+		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, weir 4",
+		"median 1.400, from 1.400 to 3.000 over 3 pairs",
+		"median 0.400, from 0.400 to 0.400 over 3 pairs; published: 0.36",
+	} {
+		if claims[i].Evidence != want {
+			t.Errorf("%q, want %q", claims[i].Evidence, want)
+		}
+	}
+}
+
+// Where the host itself was not steady, pairs on both sides of a bound decide
+// nothing; pairs on one side do.
+func TestUnsteadyHost(t *testing.T) {
+	for want, weir := range map[string][]float64{
+		"open":   {6e5, 1.2e6, 1e6},
+		"kept":   {6e5, 1.3e6, 1e6},
+		"broken": {5e5, 1.1e6, 9e5},
+	} {
+		var runs []limitersRun
+		for i, none := range []float64{6e5, 1.3e6, 1e6} {
+			run := goodLimiters
+			run.none, run.weir = none, weir[i]
+			runs = append(runs, run)
+		}
+		claim := limitersJudged(t, nil, runs...).result.Claims[0]
+		if got := verdicts([]report.Claim{claim}); got != want {
+			t.Errorf("%v packets/s: %s, want %s: %s", weir, got, want, claim.Evidence)
+		}
+		if said := strings.Contains(claim.Evidence, "varied 2.2-fold by itself"); said != (want == "open") {
+			t.Errorf("%s: %s", want, claim.Evidence)
+		}
+	}
+}
+
+// An arm that the kernel lacks is in its place without a figure, and the result
+// says why.
+func TestAbsentArm(t *testing.T) {
+	why := "this kernel lacks the police action"
+	l := limitersJudged(t, map[string]string{"tc_police": why, "htb": "no"}, goodLimiters)
+	var names []string
+	for _, a := range l.result.Arms {
+		names = append(names, a.Name)
+		if a.Name == "tc_police" && (!slices.Equal(slices.Collect(maps.Keys(a.Metrics)), []string{"pps"}) || a.Metrics["pps"].N != 0) {
+			t.Errorf("%+v", a)
+		}
+	}
+	if got := strings.Join(names, " "); got != "none ifb_htb tc_police htb weir" {
+		t.Errorf("arms %s", got)
+	}
+	if !slices.Contains(l.result.Warnings, "arm tc_police is absent: "+why) {
+		t.Errorf("warnings %q", l.result.Warnings)
+	}
+	if strings.Contains(l.result.Claims[2].Evidence, "police") {
+		t.Errorf("an arm that is absent as evidence: %q", l.result.Claims[2].Evidence)
+	}
+	if _, ok := l.result.Ratios["tc_police_over_none"]; ok {
+		t.Error("a ratio of nothing")
+	}
+}

@@ -1,0 +1,91 @@
+package traffic
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/host"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// arrived is how many datagrams have come as far as the sockets of a namespace,
+// as its UDP counts those that a filter dropped.
+func arrived(t *testing.T, netns string) uint64 {
+	t.Helper()
+	var text []byte
+	err := host.InNetns(netns, func() (err error) {
+		text, err = os.ReadFile("/proc/thread-self/net/snmp")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		switch {
+		case fields[0] != "Udp:":
+		case names == nil:
+			names = fields
+		default:
+			for i, name := range names {
+				if name == "InErrors" {
+					n, err := strconv.ParseUint(fields[i], 10, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return n
+				}
+			}
+		}
+	}
+	t.Fatalf("no counter of UDP in %s", text)
+	return 0
+}
+
+// TestFloodIsCounted compares what the senders count with what arrives on a
+// loopback, which drops nothing.
+func TestFloodIsCounted(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	sink, err := OpenSink(ns.Path(), local(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	f, err := StartFlood(Where{Netns: ns.Path(), To: local(9)}, 2, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	sent, err := f.Stop()
+	if err != nil || sent == 0 {
+		t.Fatalf("%d datagrams were sent, %v", sent, err)
+	}
+	// The loopback hands over in a softirq, at the latest when the CPU has time.
+	got := arrived(t, ns.Path())
+	for range 100 {
+		if got >= sent {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		got = arrived(t, ns.Path())
+	}
+	if got != sent {
+		t.Errorf("%d datagrams were sent, %d arrived", sent, got)
+	}
+}
+
+func TestFloodWithoutSink(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	f, err := StartFlood(Where{Netns: ns.Path(), To: local(9)}, 1, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	if _, err := f.Stop(); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("nobody takes it: %v", err)
+	}
+}
