@@ -71,6 +71,7 @@ struct sock {
 
 struct tcp_sock {
 	__u64 tcp_clock_cache; /* when it last looked at the clock, ns */
+	__u8 bpf_sock_ops_cb_flags;
 } relocated;
 
 struct task_struct {

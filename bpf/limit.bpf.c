@@ -9,7 +9,8 @@
  * early. Acknowledgements and resets are charged and never held.
  *
  * What it does not promise: a connection's first segments leave before TCP can be
- * told of a pace, and one that was open before the limit has to bear drops.
+ * told of a pace; one that was open before the limit, and that enlist can not reach,
+ * has to bear drops.
  */
 #include "fair.h"
 #include "headers.h"

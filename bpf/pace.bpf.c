@@ -7,7 +7,8 @@
  * it. An application's own pace is kept where it is smaller, and is put back
  * when the connection is below no limit any more.
  *
- * What it does not promise: connections that were open before it get no word.
+ * What it does not promise: connections that were open before it get no word
+ * unless enlist asks for them.
  */
 #include "fair.h"
 

@@ -31,9 +31,8 @@ Open connections change at their next packet, future ones and children are
 included, and nothing is moved anywhere. What is not named stays as weir set gave
 it before; --clear takes all of it back.
 
-A limit paces the TCP connections that are made from then on. Those that are open
-already, UDP and all else are held by drops. --egress-max none takes back the limit
-alone.
+A limit paces TCP, from kernel 6.12 on open connections too; UDP and all else are
+held by drops. --egress-max none takes back the limit alone.
 
 A process may also be given its priority by the cgroup v1 controller net_prio,
 which needs no policy and does move it: --via net_prio.`,

@@ -2,15 +2,42 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/state"
 	"github.com/weir-net/weir/internal/workload"
 )
+
+// pace lets a generation pace connections: those to come, and those that are open
+// where the kernel can still be asked about them. The others are held by drops.
+func (a *Agent) pace(g *bpf.Generation) error {
+	before := a.room().PaceAttached()
+	if err := g.AttachPace(); err != nil || before {
+		return err
+	}
+	namespaces, err := workload.Namespaces()
+	if err != nil {
+		return err
+	}
+	for _, path := range namespaces {
+		err := host.InNetns(path, bpf.Enlist)
+		switch {
+		case errors.Is(err, bpf.ErrTooLate):
+			return nil
+		case errors.Is(err, fs.ErrNotExist): // its process has ended
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
 
 // addUnpace adds the step that gives connections their own pace back, after the
 // last limit is gone: those that a process has open. What was closed and still
@@ -68,7 +95,7 @@ func (a *Agent) limit(g *bpf.Generation, id plan.ContractID, l plan.Limit) error
 	if a.room().PaceAttached() {
 		return nil
 	}
-	return g.AttachPace()
+	return a.pace(g)
 }
 
 // canLimit returns ErrNoLimits where this kernel can not hold a limit.

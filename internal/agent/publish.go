@@ -34,7 +34,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	}
 	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
 	if len(w.Rules.Limits) > 0 {
-		c.add("pace connections below limits", func() error { return c.generation.AttachPace() })
+		c.add("pace connections below limits", func() error { return c.pace(c.generation) })
 	}
 	for _, name := range sortedKeys(w.Links) {
 		index := w.Links[name].Index

@@ -3,6 +3,8 @@ package feature
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -58,6 +60,83 @@ func atomics() error {
 		return absentIf(err, unix.EINVAL)
 	}
 	return p.Close()
+}
+
+// lateSockOps asks for the callbacks of sockets that are open already: an
+// iterator sets their flags as they are, which came with 6.12.
+func lateSockOps() error {
+	const refused = 1
+	u32 := &btf.Int{Name: "u32", Size: 4}
+	answer, err := ebpf.NewMap(&ebpf.MapSpec{Name: "weir_probe", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1, Key: u32, Value: u32})
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	const flags, key, value = -4, -8, -12 // on the stack
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "weir_probe", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceIter, AttachTo: "tcp", License: "GPL",
+		Instructions: asm.Instructions{
+			asm.LoadMem(asm.R1, asm.R1, 8, asm.DWord), // sk_common
+			asm.JEq.Imm(asm.R1, 0, "end"),
+			asm.FnSkcToTcpSock.Call(),
+			asm.JEq.Imm(asm.R0, 0, "end"),
+			asm.Mov.Reg(asm.R1, asm.R0),
+			asm.StoreImm(asm.R10, flags, 0, asm.Word),
+			asm.Mov.Imm(asm.R2, unix.IPPROTO_TCP),
+			asm.Mov.Imm(asm.R3, 1008), // TCP_BPF_SOCK_OPS_CB_FLAGS
+			asm.Mov.Reg(asm.R4, asm.R10),
+			asm.Add.Imm(asm.R4, flags),
+			asm.Mov.Imm(asm.R5, 4),
+			asm.FnSetsockopt.Call(),
+			asm.JEq.Imm(asm.R0, 0, "end"),
+			asm.StoreImm(asm.R10, key, 0, asm.Word),
+			asm.StoreImm(asm.R10, value, refused, asm.Word),
+			asm.LoadMapPtr(asm.R1, answer.FD()),
+			asm.Mov.Reg(asm.R2, asm.R10),
+			asm.Add.Imm(asm.R2, key),
+			asm.Mov.Reg(asm.R3, asm.R10),
+			asm.Add.Imm(asm.R3, value),
+			asm.Mov.Imm(asm.R4, 0),
+			asm.FnMapUpdateElem.Call(),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol("end"),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return bpfAbsent(absentIf(err, unix.EINVAL, unix.EACCES))
+	}
+	defer p.Close()
+	return inNetns(func() error { return askSocket(p, answer) })
+}
+
+// askSocket runs an iterator over one listening socket.
+func askSocket(p *ebpf.Program, answer *ebpf.Map) error {
+	l, err := net.Listen("tcp4", ":0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	it, err := link.AttachIter(link.IterOptions{Program: p})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	r, err := it.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		return err
+	}
+	var refused uint32
+	if err := answer.Lookup(uint32(0), &refused); err != nil {
+		return err
+	}
+	if refused != 0 {
+		return errAbsent
+	}
+	return nil
 }
 
 // tcx attaches to lo of a new namespace by the link that came with 6.6.

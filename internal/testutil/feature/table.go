@@ -42,6 +42,7 @@ func table() map[string]probe {
 		"sock_cgroup":    sockCgroup,
 		"sock_ops":       loads(ebpf.SockOps, ebpf.AttachCGroupSockOps),
 		"BPF atomics":    atomics,
+		"late sock_ops":  lateSockOps,
 	}
 	for _, kind := range []string{
 		"bfifo", "cake", "clsact", "ets", "fq", "fq_codel", "htb", "ingress", "mq", "mqprio",
