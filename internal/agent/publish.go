@@ -131,7 +131,7 @@ func (c *change) nextGeneration() (uint32, error) {
 
 func tableOptions(w *plan.Want, f plan.Facts) (bpf.Options, error) {
 	o := bpf.Options{Cgroups: max(len(w.Rules.Cgroups), len(w.Rules.Cgroups1)), Births: f.Features.RawTracepoint}
-	o.Limits = f.Features.Atomics && f.Features.SockOps
+	o.Limits = f.Features.CanLimit() || len(w.Rules.Limits) > 0
 	var err error
 	if o.Hierarchy1, err = hierarchy1(w.Rules.Controller1); err != nil {
 		return o, err

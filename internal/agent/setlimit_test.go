@@ -325,10 +325,11 @@ func TestSetLimitWithoutFeature(t *testing.T) {
 	}
 	for lack, hide := range map[string]func(*plan.Features){
 		"no atomic fetch":    func(f *plan.Features) { f.Atomics = false },
+		"no tail calls":      func(f *plan.Features) { f.TailCalls = false },
 		"no cgroup sock_ops": func(f *plan.Features) { f.SockOps = false },
 	} {
 		f := features
-		f.Atomics, f.SockOps = true, true
+		f.Atomics, f.TailCalls, f.SockOps = true, true, true
 		hide(&f)
 		text, err := json.Marshal(probed{bootID(), loadedModules(), b.Version, f})
 		if err != nil {

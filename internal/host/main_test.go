@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		for name, why := range f.Unknown {
 			fmt.Println("unknown", name+":", why)
 		}
-		if f.TCX || f.ClsBPF || f.SKStorage || f.SockCreate || f.RawTracepoint || f.PidfdGetfd || f.NetPrio || f.Atomics || f.SockOps {
+		if f.TCX || f.ClsBPF || f.SKStorage || f.SockCreate || f.RawTracepoint || f.PidfdGetfd || f.NetPrio || f.Atomics || f.TailCalls || f.SockOps {
 			fmt.Println("found something")
 		}
 	case "socket":

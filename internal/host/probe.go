@@ -58,6 +58,7 @@ func probes(f *plan.Features) []probe {
 		{plan.FeatureNetPrio, &f.NetPrio, netPrio},
 		{plan.FeatureSockCgroup, &f.SockCgroup, sockCgroup},
 		{plan.FeatureAtomics, &f.Atomics, atomics},
+		{plan.FeatureTailCalls, &f.TailCalls, tailCalls},
 		{plan.FeatureSockOps, &f.SockOps, sockOps},
 	}
 }

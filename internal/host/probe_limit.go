@@ -33,6 +33,36 @@ func atomics() error {
 	return prog.Close()
 }
 
+// tailCalls loads a program that has a function and goes on in another program, as
+// link_egress does where a contract has a limit. Some machines' JITs can do one or
+// the other (arm64 before 6.0).
+func tailCalls() error {
+	others, err := ebpf.NewMap(&ebpf.MapSpec{Name: programName, Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		return fmt.Errorf("create program array: %w", err)
+	}
+	defer others.Close()
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: programName, Type: ebpf.SchedCLS, License: "Apache-2.0",
+		Instructions: asm.Instructions{
+			asm.Mov.Reg(asm.R6, asm.R1),
+			asm.Call.Label("function"),
+			asm.Mov.Reg(asm.R1, asm.R6),
+			asm.LoadMapPtr(asm.R2, others.FD()),
+			asm.Mov.Imm(asm.R3, 0),
+			asm.FnTailCall.Call(),
+			asm.Mov.Imm(asm.R0, 1),
+			asm.Return(),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol("function"),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return absentOn(fmt.Errorf("load tail call: %w", err), unix.EINVAL, unix.Errno(524))
+	}
+	return prog.Close()
+}
+
 // sockOps attaches a sock_ops program to an empty cgroup, where the kernel has
 // what paces a connection by it.
 func sockOps() error {

@@ -33,7 +33,7 @@ func TestProbeAgreesWithTheProbesOfTheTests(t *testing.T) {
 	for name, got := range map[string]bool{
 		"tcx": f.TCX, "bpf classifier": f.ClsBPF, "sk_storage": f.SKStorage, "sock_create": f.SockCreate,
 		"raw_tracepoint": f.RawTracepoint, "pidfd": f.PidfdGetfd, "BTF": f.BTF, "net_prio": f.NetPrio, "sock_cgroup": f.SockCgroup,
-		"BPF atomics": f.Atomics, "sock_ops": f.SockOps,
+		"BPF atomics": f.Atomics, "BPF tail calls": f.TailCalls, "sock_ops": f.SockOps,
 	} {
 		want, err := feature.Has(name)
 		if err != nil {
@@ -110,7 +110,7 @@ func TestProbeOfNobodyKnowsThatItDoesNotKnow(t *testing.T) {
 	out := asNobody(t, "probe")
 	for _, name := range []string{
 		plan.FeatureTCX, plan.FeatureClsBPF, plan.FeatureSKStorage, plan.FeatureSockCreate, plan.FeatureRawTracepoint,
-		plan.FeaturePidfdGetfd, plan.FeatureNetPrio, plan.FeatureAtomics, plan.FeatureSockOps,
+		plan.FeaturePidfdGetfd, plan.FeatureNetPrio, plan.FeatureAtomics, plan.FeatureTailCalls, plan.FeatureSockOps,
 	} {
 		if !strings.Contains(out, "unknown "+name+": ") {
 			t.Errorf("%s is not unknown:\n%s", name, out)

@@ -140,11 +140,17 @@ func (f Features) NoLimits() (lacks []string) {
 	if f.lacks(f.Atomics, FeatureAtomics) {
 		lacks = append(lacks, "BPF programs of this kernel can not count a limit together (no atomic fetch)")
 	}
+	if f.lacks(f.TailCalls, FeatureTailCalls) {
+		lacks = append(lacks, "BPF programs of this kernel can not go on in the one that counts a limit (no tail calls from functions)")
+	}
 	if f.lacks(f.SockOps, FeatureSockOps) {
 		lacks = append(lacks, "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)")
 	}
 	return lacks
 }
+
+// CanLimit reports whether the kernel is known to have all that a limit takes.
+func (f Features) CanLimit() bool { return f.Atomics && f.TailCalls && f.SockOps }
 
 // checkIdentity asks for what tells the maker of a socket.
 func checkIdentity(s policy.Selector, f Facts, add addFunc) {

@@ -125,16 +125,18 @@ workloads:
   c: {match: [{port: 3}], priority: 3, egress: {max: 1Gbit}}
 `)
 	const (
-		help    = " | leave egress out; weir doctor tells what this kernel has"
-		atomics = "BPF programs of this kernel can not count a limit together (no atomic fetch)" + help
-		sockOps = "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)" + help
+		help      = " | leave egress out; weir doctor tells what this kernel has"
+		atomics   = "BPF programs of this kernel can not count a limit together (no atomic fetch)" + help
+		tailCalls = "BPF programs of this kernel can not go on in the one that counts a limit (no tail calls from functions)" + help
+		sockOps   = "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)" + help
 	)
 	for name, c := range map[string]struct {
 		host func(*Facts)
 		want string
 	}{
-		"all there":  {func(*Facts) {}, ""},
-		"no atomics": {func(f *Facts) { f.Features.Atomics = false }, `4:27: workload "a": ` + atomics + "\n" + `6:40: workload "c": ` + atomics},
+		"all there":     {func(*Facts) {}, ""},
+		"no atomics":    {func(f *Facts) { f.Features.Atomics = false }, `4:27: workload "a": ` + atomics + "\n" + `6:40: workload "c": ` + atomics},
+		"no tail calls": {func(f *Facts) { f.Features.TailCalls = false }, `4:27: workload "a": ` + tailCalls + "\n" + `6:40: workload "c": ` + tailCalls},
 		"no sock_ops, and atomics not known": {func(f *Facts) {
 			f.Features.Atomics, f.Features.SockOps, f.Features.Unknown[FeatureAtomics] = false, false, "x"
 		}, `4:27: workload "a": ` + sockOps + "\n" + `6:40: workload "c": ` + sockOps},

@@ -15,6 +15,7 @@ const (
 	FeatureNetPrio       = "net_prio"
 	FeatureSockCgroup    = "sock_cgroup"
 	FeatureAtomics       = "BPF atomics"
+	FeatureTailCalls     = "BPF tail calls"
 	FeatureSockOps       = "sock_ops"
 )
 
@@ -138,7 +139,7 @@ func netPrio(f Facts) Finding {
 // limits is what only a policy with egress needs.
 func limits(f Facts) Finding {
 	found := f.demand("limits", "workloads can be held to a rate by egress: TCP is paced, a bucket holds the rest", "egress", "",
-		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureSockOps, f.Features.SockOps})
+		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureTailCalls, f.Features.TailCalls}, feature{FeatureSockOps, f.Features.SockOps})
 	if found.State == FindingFail {
 		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only egress needs it"}
 	}

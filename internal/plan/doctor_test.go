@@ -18,7 +18,7 @@ func healthy() Facts {
 		Features: Features{
 			Qdiscs: map[string]bool{"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq_codel": true},
 			TCX:    true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true,
-			BTF: true, NetPrio: true, SockCgroup: true, Atomics: true, SockOps: true,
+			BTF: true, NetPrio: true, SockCgroup: true, Atomics: true, TailCalls: true, SockOps: true,
 		},
 		Links: map[string]LinkFacts{
 			"eth0": {Up: true, Speed: 1e9, TXQueues: 8, MQPrioHW: true, Root: Qdisc{Kind: "mq"}},
@@ -94,8 +94,10 @@ func TestDoctor(t *testing.T) {
 			Finding{ID: "limits", State: FindingOK, Text: "workloads can be held to a rate by egress: TCP is paced, a bucket holds the rest"}},
 		{"no atomics", func(f *Facts) { f.Features.Atomics = false },
 			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics; only egress needs it"}},
-		{"no limits at all", func(f *Facts) { f.Features.Atomics, f.Features.SockOps = false, false },
-			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics and no sock_ops; only egress needs it"}},
+		{"no tail calls", func(f *Facts) { f.Features.TailCalls = false },
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF tail calls; only egress needs it"}},
+		{"no limits at all", func(f *Facts) { f.Features.Atomics, f.Features.TailCalls, f.Features.SockOps = false, false, false },
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics and no BPF tail calls and no sock_ops; only egress needs it"}},
 		{"limits unknown", func(f *Facts) { f.Features.SockOps = false; f.unknownTo("sock_ops", "busy") },
 			Finding{ID: "limits", State: FindingWarn, Text: "not known: sock_ops (busy)", Stops: "perhaps egress"}},
 
@@ -190,7 +192,7 @@ func TestDoctorNeverCallsTheUnknownOK(t *testing.T) {
 		f := Facts{Root: root, Links: healthy().Links}
 		for _, name := range []string{
 			FeatureTCX, FeatureClsBPF, FeatureSKStorage, FeatureSockCreate, FeatureRawTracepoint, FeaturePidfdGetfd,
-			FeatureBTF, FeatureNetPrio, FeatureSockCgroup, FeatureAtomics, FeatureSockOps,
+			FeatureBTF, FeatureNetPrio, FeatureSockCgroup, FeatureAtomics, FeatureTailCalls, FeatureSockOps,
 		} {
 			f.unknownTo(name, "who knows")
 		}

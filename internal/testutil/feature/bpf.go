@@ -62,6 +62,34 @@ func atomics() error {
 	return p.Close()
 }
 
+// tailCalls asks for calls of both kinds in one program: its JIT has to know how.
+func tailCalls() error {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "weir_probe", Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "weir_probe", Type: ebpf.SchedCLS, License: "GPL",
+		Instructions: asm.Instructions{
+			asm.StoreMem(asm.R10, -8, asm.R1, asm.DWord),
+			asm.Call.Label("called"),
+			asm.LoadMem(asm.R1, asm.R10, -8, asm.DWord),
+			asm.LoadMapPtr(asm.R2, m.FD()),
+			asm.Mov.Imm(asm.R3, 0),
+			asm.FnTailCall.Call(),
+			asm.Mov.Imm(asm.R0, 1),
+			asm.Return(),
+			asm.Mov.Imm(asm.R0, 7).WithSymbol("called"),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return absentIf(err, unix.EINVAL)
+	}
+	return p.Close()
+}
+
 // lateSockOps asks for the callbacks of sockets that are open already: an
 // iterator sets their flags as they are, which came with 6.12.
 func lateSockOps() error {

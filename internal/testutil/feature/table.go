@@ -42,6 +42,7 @@ func table() map[string]probe {
 		"sock_cgroup":    sockCgroup,
 		"sock_ops":       loads(ebpf.SockOps, ebpf.AttachCGroupSockOps),
 		"BPF atomics":    atomics,
+		"BPF tail calls": tailCalls,
 		"late sock_ops":  lateSockOps,
 	}
 	for _, kind := range []string{
