@@ -65,7 +65,7 @@ func (b *bench) judged(t *testing.T) plan.Judgement {
 // TestLimit holds real iperf3 streams to a limit: TCP without a drop, UDP with as
 // many as it takes. A busy machine may send less, and never more.
 func TestLimit(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.iperfServer(t, 5201)
@@ -142,7 +142,7 @@ func (b *bench) maxPaces(t *testing.T) (paces []float64) {
 // when their own limit goes, and after a reset.
 func TestLimitIsTakenBack(t *testing.T) {
 	testutil.Proves(t, testutil.Limit)
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.iperfServer(t, 5201)
@@ -206,7 +206,7 @@ func (b *bench) untilPaced(t *testing.T, as func(pace float64) bool) {
 // TestLimitReachesOpen: connections from before the limit are paced as well, on
 // kernels that can be asked about them then.
 func TestLimitReachesOpen(t *testing.T) {
-	testutil.Needs(t, "BPF atomics", "late sock_ops")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "late sock_ops")
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.iperfServer(t, 5201)
@@ -228,7 +228,7 @@ func TestLimitReachesOpen(t *testing.T) {
 // TestLimitHoldsAll: what nobody can pace is held by drops: connections from
 // before the limit, and what is forwarded.
 func TestLimitHoldsAll(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	t.Run("open connection", func(t *testing.T) {
 		b := newBench(t)
 		dir, group := b.makeCgroup(t, "held")

@@ -66,7 +66,7 @@ func unpaced(pace float64) bool { return pace == 0 }
 // TestSetLimit gives a process a limit beside a policy with and without one,
 // changes it, and takes it back, all in one generation of the programs.
 func TestSetLimit(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	for name, other := range map[string]string{"the only limit": "priority: 3", "beside another's": "egress: {max: 64Kbit}"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -163,7 +163,7 @@ func (b *bench) heldOf(t *testing.T, pid uint32) plan.Held {
 // What is given to a process stands in place of its workload's contract, limit
 // included, and running connections go from one to the other and back.
 func TestSetInPlaceOfLimit(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.apply(t, b.limited(group, "10Mbit"))
@@ -189,7 +189,7 @@ func TestSetInPlaceOfLimit(t *testing.T) {
 }
 
 func TestSetGroupLimit(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.apply(t, strings.ReplaceAll(b.limited(b.cgroup+"/other", ""), "egress: {max: }", "priority: 3"))
@@ -236,7 +236,7 @@ func TestSetGroupLimit(t *testing.T) {
 
 // Terms that leave nothing are no contract, and take the one before away.
 func TestSetNothing(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	b.apply(t, b.policyText(ironPolicy))
 	pid := sleeper(t)
@@ -258,7 +258,7 @@ func TestSetNothing(t *testing.T) {
 
 // A limit for which there is no room leaves nothing, or what was set before.
 func TestSetLimitWithoutRoom(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	b.apply(t, b.policyText(ironPolicy))
 	g, err := b.room().Open(b.generation(t))

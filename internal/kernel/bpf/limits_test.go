@@ -96,7 +96,7 @@ const bucket = 10 * time.Millisecond
 // time, and nothing less.
 func TestLimitHolds(t *testing.T) {
 	testutil.Proves(t, testutil.Limit)
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	const sent = 2000
 	for _, rate := range []policy.Rate{64e3, 8e6, 80e6} {
@@ -130,7 +130,7 @@ func TestLimitHolds(t *testing.T) {
 // Those that know congestion are told of it before anything is dropped.
 func TestLimitMarks(t *testing.T) {
 	testutil.Proves(t, testutil.Limit)
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	g := w.limited(8e6)
 	const ect0 = 2
@@ -149,7 +149,7 @@ func TestLimitMarks(t *testing.T) {
 // passes: so they go on, however slowly.
 func TestLimitHoldsTCP(t *testing.T) {
 	testutil.Proves(t, testutil.Limit)
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	l := w.listen(w.there, w.to4(1000))
 	g := w.limited(8e6)
@@ -192,7 +192,7 @@ func TestLimitHoldsTCP(t *testing.T) {
 }
 
 func TestLimitsAreReadBack(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	g := w.limited(1e6)
 	want := map[plan.ContractID]plan.Limit{plan.FirstID: {Max: 1e6}}
@@ -224,7 +224,7 @@ func TestLimitsAreReadBack(t *testing.T) {
 }
 
 func TestPaceAttached(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	for range 2 { // anew, and in place of an older one
 		g := w.limited(1e6)

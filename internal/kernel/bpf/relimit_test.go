@@ -12,7 +12,7 @@ import (
 
 // A limit comes, changes and goes while its generation is in force.
 func TestSetLimit(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	g := begin(t, newRoom(t), 1, noRules(), Options{Controller: -1, Limits: true})
 	has := func(want map[plan.ContractID]plan.Limit) {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestSetLimit(t *testing.T) {
 // A budget whose limit changes is the same one: what it knows of its flows stays,
 // and what was sent at the old limit counts neither for nor against the new one.
 func TestRelimit(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	g := begin(t, newRoom(t), 1, noRules(), Options{Controller: -1, Limits: true})
 	const id, late = uint32(plan.FirstID), 1 << 62
 	was := newBudget(plan.Limit{Max: 100e6})
@@ -93,7 +93,7 @@ func TestRelimit(t *testing.T) {
 }
 
 func TestSetLimitRefused(t *testing.T) {
-	testutil.Needs(t, "BPF atomics")
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	room := newRoom(t)
 	limit := plan.Limit{Max: 1e6}
 	if err := begin(t, room, 1, noRules(), bare).SetLimit(plan.FirstID, limit); !errors.Is(err, ErrNoLimits) {
