@@ -166,9 +166,13 @@ struct paced {
 	struct flow flow;
 	__u64 charged; /* when its last packet was, ns */
 	__u64 limit;   /* of which its pace is a share, bytes a second */
-	__u64 unpaced; /* bytes that it sent before it had a pace */
+	__u64 heard;   /* when TCP last told of a round trip, ns */
+	__u64 unpaced; /* bytes that it sent while nobody paced it */
+	__u64 sent;    /* all bytes that it sent */
+	__u32 wire;    /* of its latest bytes */
+	__u32 payload; /* of those */
 	__u32 head;    /* bytes on the wire of a segment, less those of its payload */
-	__u32 segment; /* bytes of payload in a segment; 0: not known yet */
+	__u32 unused;
 	__u32 pace;    /* as we have set it; 0: we have not */
 	__u32 own;     /* what the application had set; ~0: nothing */
 };
@@ -215,7 +219,7 @@ _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 72, "flow");
 _Static_assert(sizeof(struct budget) == 160 + 72 + 8 * SLOTS, "budget");
-_Static_assert(sizeof(struct paced) == 8 + 72 + 40, "paced");
+_Static_assert(sizeof(struct paced) == 8 + 72 + 64, "paced");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
 _Static_assert(sizeof(struct losses) == 16, "losses");
 

@@ -44,6 +44,8 @@ static __always_inline __u64 cut(struct budget *b)
 	return (load < ONE ? ONE : load) * once(&b->trim) / ONE;
 }
 
+static __always_inline __u64 share(struct budget *b) { return least(b->limit, b->limit * ONE / cut(b)); }
+
 static __always_inline __u64 allowance(struct budget *b, __u64 ns)
 {
 	return b->limit * (least(ns, LONGEST) / MICROSECOND) / (SECOND / MICROSECOND);
@@ -51,7 +53,13 @@ static __always_inline __u64 allowance(struct budget *b, __u64 ns)
 
 static __always_inline __u64 ticks(struct budget *b, __u64 ns) { return least(ns / b->tick_length + 2, SLOTS - 1); }
 
-static __always_inline bool stands(struct budget *b, struct flow *f) { return f->due > once(&b->tick); }
+/* A vote further ahead than the ring was cast in a budget that is gone. */
+static __always_inline bool stands(struct budget *b, struct flow *f)
+{
+	__u64 tick = once(&b->tick), due = once(&f->due);
+
+	return due > tick && due - tick < SLOTS;
+}
 
 static __always_inline __u64 gap(struct budget *b, struct flow *f)
 {
@@ -99,10 +107,10 @@ static __always_inline void tally(struct budget *b, __u64 now, __u64 bytes)
 /* appraise finds what the share means for the bucket, so that no packet divides. */
 static __always_inline void appraise(struct budget *b)
 {
-	__u64 share = most(least(b->limit, b->limit * ONE / cut(b)), 1);
+	__u64 rate = most(share(b), 1);
 
-	b->price = SECOND * FRACTION * ONE / share + 1;
-	b->chunk = share / (SECOND / CHUNK);
+	b->price = SECOND * FRACTION * ONE / rate + 1;
+	b->chunk = rate / (SECOND / CHUNK);
 }
 
 /* advance ends the tick if it is over; of many CPUs that see it, one does. */
@@ -136,17 +144,23 @@ static __noinline __attribute__((unused)) int advance(struct budget *b, __u64 no
 	return 0;
 }
 
+/*
+ * cast replaces a flow's vote. Each is read once: whatever other CPUs do to the flow
+ * meanwhile, the ring and the load lose and gain the same, so that the load is right
+ * again when the votes of that moment have expired.
+ */
 static __always_inline void cast(struct budget *b, struct flow *f, __u64 vote, __u64 hold)
 {
-	__u64 tick = once(&b->tick);
+	__u64 tick = once(&b->tick), due = once(&f->due), old = once(&f->vote);
 
-	if (f->due > tick) {
-		__sync_fetch_and_sub(&b->ring[f->due % SLOTS], f->vote);
-		__sync_fetch_and_sub(&b->load, f->vote);
+	if (due > tick && due - tick < SLOTS) {
+		__sync_fetch_and_sub(&b->ring[due % SLOTS], old);
+		__sync_fetch_and_sub(&b->load, old);
 	}
-	f->vote = vote;
-	f->due = tick + hold;
-	__sync_fetch_and_add(&b->ring[f->due % SLOTS], vote);
+	due = tick + hold;
+	*(volatile __u64 *)&f->vote = vote;
+	*(volatile __u64 *)&f->due = due;
+	__sync_fetch_and_add(&b->ring[due % SLOTS], vote);
 	__sync_fetch_and_add(&b->load, vote);
 }
 
@@ -200,15 +214,22 @@ static __noinline __attribute__((unused)) int charge(struct budget *b, struct fl
 	return 0;
 }
 
-/* pace_of is fair.Budget.Pace: the flow's share, in bytes per second on the wire. */
-static __always_inline __u64 pace_of(struct budget *b, struct flow *f)
+/* cut_pace is the first part of fair.Budget.Pace: the flow is to have its share now. */
+static __always_inline void cut_pace(struct budget *b, struct flow *f)
 {
-	__u64 need;
+	__u64 need, due;
 
 	f->load = cut(b);
 	need = ticks(b, 2 * gap(b, f));
-	if (stands(b, f) && f->due - once(&b->tick) < need)
+	due = once(&f->due);
+	if (stands(b, f) && due - once(&b->tick) < need)
 		cast(b, f, f->vote, need);
+}
+
+/* pace_of is fair.Budget.Pace: the flow's share, in bytes per second on the wire. */
+static __always_inline __u64 pace_of(struct budget *b, struct flow *f)
+{
+	cut_pace(b, f);
 	return most(1, least(least(b->limit, b->limit * ONE / f->load), MAX_PACE));
 }
 

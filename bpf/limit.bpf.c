@@ -27,6 +27,8 @@ const volatile __u32 generation = 1;
 
 /* The most that a connection sends before it is paced, or never will be. */
 #define UNPACED (1 << 16)
+/* Without word for longer, somebody has ended what pace asked TCP for. */
+#define DEAF (60 * SECOND)
 /* A TCP packet of this size has hardly room for data beside its headers. */
 #define BARE 114
 
@@ -85,15 +87,31 @@ static __always_inline struct paced *connection(struct bpf_sock *sk, __u32 contr
 	return p;
 }
 
-/* learn sees what of a segment is payload: TCP paces that, a limit counts the wire. */
-static __always_inline void learn(struct paced *p, struct __sk_buff *skb)
+/* learn sees what of its packets is payload: TCP paces that, a limit counts the wire. */
+static __always_inline void learn(struct paced *p, struct __sk_buff *skb, __u32 segments)
 {
-	__u32 segments = skb->gso_segs;
+	__u32 wire = skb->wire_len, heads;
 
-	if (segments < 2 || skb->wire_len <= skb->len)
+	if (segments > 1 && wire > skb->len)
+		p->head = (wire - skb->len) / (segments - 1);
+	heads = segments * p->head;
+	if (wire <= heads)
 		return;
-	p->head = (skb->wire_len - skb->len) / (segments - 1);
-	p->segment = skb->gso_size;
+	if (p->wire > 1 << 20) {
+		p->wire /= 2;
+		p->payload /= 2;
+	}
+	p->wire += wire;
+	p->payload += wire - heads;
+}
+
+/*
+ * early tells the first packets of a connection, which TCP does not pace: they pass
+ * until connections that come and go have taken more than the limit gives.
+ */
+static __always_inline bool early(struct budget *b, struct paced *p)
+{
+	return p->sent < NEWCOMER && once(&b->sent) >= 4 * (b->limit / 32);
 }
 
 /* bare tells packets of TCP that carry nothing worth holding. */
@@ -113,6 +131,7 @@ int limit(struct __sk_buff *skb)
 	struct budget *b = bpf_map_lookup_elem(&budgets, &contract);
 	struct bpf_sock *sk = tcp_socket(skb);
 	struct paced *p;
+	bool held, low;
 	__u64 now;
 
 	if (!b)
@@ -123,22 +142,26 @@ int limit(struct __sk_buff *skb)
 	p = sk ? connection(sk, contract) : NULL;
 	if (p) {
 		p->charged = now;
-		learn(p, skb);
-		if (!p->pace)
+		learn(p, skb, segments);
+		if (wire > BARE && (!p->pace || now > p->heard + DEAF + 8 * p->flow.window))
 			p->unpaced += wire;
-		if (p->pace || p->unpaced < UNPACED) {
+		held = p->unpaced >= UNPACED || early(b, p);
+		p->sent += wire;
+		if (!held) {
 			charge(b, &p->flow, now, wire);
 			return NEXT;
 		}
 	}
 	if (!bare(skb)) {
+		low = half_empty(b, now);
 		if (!conforms(b, now, wire)) {
 			__sync_fetch_and_add(&b->dropped, segments);
 			return DROP;
 		}
-		if (half_empty(b, now) && bpf_skb_ecn_set_ce(skb) == 1)
+		if (low && bpf_skb_ecn_set_ce(skb) == 1)
 			__sync_fetch_and_add(&b->marked, segments);
-		wire += grant(b, now);
+		if (!sk)
+			wire += grant(b, now);
 	}
 	b->others.exact = 1;
 	b->others.load = cut(b);

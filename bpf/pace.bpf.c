@@ -49,9 +49,7 @@ static __always_inline void give(struct bpf_sock_ops *ops, struct paced *p, __u3
 /* put_back ends our part in a connection that has not been charged for a while. */
 static __always_inline void put_back(struct bpf_sock_ops *ops, struct paced *p)
 {
-	__u64 idle = bpf_ktime_get_ns() - p->charged;
-
-	if (!p->pace || idle < SECOND + 8 * p->flow.window)
+	if (!p->pace || p->heard < p->charged + SECOND + 8 * p->flow.window)
 		return;
 	give(ops, p, p->own);
 	p->pace = 0;
@@ -65,37 +63,45 @@ static __always_inline __u32 application(struct paced *p, unsigned long found)
 	return least(found, NO_PACE);
 }
 
+/* payload is what of a rate on the wire is payload of the connection. */
+static __always_inline __u64 payload(struct paced *p, __u64 rate)
+{
+	if (p->payload)
+		return rate * p->payload / p->wire;
+	return rate * FULL_SEGMENT / (FULL_SEGMENT + p->head);
+}
+
 static __always_inline void set_pace(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
-	__u64 load, moved, pace;
+	__u64 moved, pace;
 	unsigned long found;
 	struct budget *b;
 	struct paced *p;
 	struct sock *full;
-	__u32 segment;
 
 	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
 	full = sk ? (struct sock *)bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!p || !full)
 		return;
 	p->flow.window = (__u64)ops->srtt_us / 8 * MICROSECOND;
+	p->heard = bpf_ktime_get_ns();
+	if (p->pace)
+		p->unpaced = 0;
 	b = p->generation == generation ? bpf_map_lookup_elem(&budgets, &p->contract) : NULL;
 	found = full->sk_max_pacing_rate;
 	p->own = application(p, found);
-	if (!b || bpf_ktime_get_ns() - p->charged > SECOND + 8 * p->flow.window) {
+	if (!b || p->heard > p->charged + SECOND + 8 * p->flow.window) {
 		put_back(ops, p);
 		return;
 	}
-	load = cut(b);
-	moved = load > p->flow.load ? load - p->flow.load : p->flow.load - load;
-	if (p->pace && found == p->pace && p->limit == b->limit && moved < load / 128)
+	pace = least(most(payload(p, least(share(b), MAX_PACE)), 1), p->own);
+	moved = pace > p->pace ? pace - p->pace : p->pace - pace;
+	if (p->pace && found == p->pace && p->limit == b->limit && moved <= pace / 128)
 		return;
 	p->limit = b->limit;
-	pace = pace_of(b, &p->flow);
-	segment = p->segment ? p->segment : FULL_SEGMENT;
-	pace = least(pace, MAX_PACE) * segment / (segment + p->head);
-	give(ops, p, least(most(pace, 1), p->own));
+	cut_pace(b, &p->flow);
+	give(ops, p, pace);
 }
 
 SEC("sockops")

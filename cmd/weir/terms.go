@@ -20,7 +20,7 @@ type termsFlags struct {
 // addTerms adds the flags that say what a process or a group gets.
 func (c *cli) addTerms(cmd *cobra.Command, f *termsFlags) {
 	cmd.Flags().Var(&f.priority, "priority", "`N` from 0 to 15, 15 the highest, or one for each link: eth0=6,default=4")
-	cmd.Flags().Var(&f.max, "egress-max", "at most a `RATE` of all links together, from 64Kbit to 100Gbit; none is no limit")
+	cmd.Flags().Var(&f.max, "egress-max", "at most a `RATE` of all links together, from 64Kbit to 100Gbit; none takes back what weir set gave")
 	cmd.Flags().Var(oneOf(&f.via, "bpf", "net_prio"), "via", "the mechanism that carries it: `VIA` is bpf or net_prio")
 	_ = cmd.RegisterFlagCompletionFunc("priority", c.completePriority)
 	_ = cmd.RegisterFlagCompletionFunc("egress-max", completeRate)

@@ -155,8 +155,19 @@ func stride() int {
 func TestKilledApply(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
+	b.killApply(t, b.policyText(goldPolicy))
+}
+
+// TestKilledLimit is TestKilledApply of a policy with a limit.
+func TestKilledLimit(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	b := newBench(t)
+	b.killApply(t, b.policyText("  gold: {match: [{port: 4000}], priority: 15, egress: {max: 1Mbit}}\n"))
+}
+
+func (b *bench) killApply(t *testing.T, text string) {
+	t.Helper()
 	before := b.dump(t)
-	text := b.policyText(goldPolicy)
 	b.apply(t, text)
 	if b.dump(t) == before {
 		t.Fatal("the dump does not show what an apply does")

@@ -18,21 +18,36 @@ import (
 // pace lets a generation pace connections: those to come, and those that are open
 // where the kernel can still be asked about them. The others are held by drops.
 func (a *Agent) pace(g *bpf.Generation) error {
-	before := a.room().PaceAttached()
-	if err := g.AttachPace(); err != nil || before {
+	// Before and after: whoever is killed in between has missed nobody.
+	return errors.Join(a.eachNamespace((*bpf.Sockets).Enlist), g.AttachPace(), a.eachNamespace((*bpf.Sockets).Enlist))
+}
+
+// eachNamespace does something in each network namespace that has a process, as far
+// as the kernel can: that it can not is no error.
+func (a *Agent) eachNamespace(do func(*bpf.Sockets) error) error {
+	err := a.tryEachNamespace(do)
+	if errors.Is(err, bpf.ErrTooLate) {
+		return nil
+	}
+	return err
+}
+
+func (a *Agent) tryEachNamespace(do func(*bpf.Sockets) error) error {
+	s, err := a.room().Sockets()
+	if err != nil {
 		return err
 	}
+	defer s.Close()
 	namespaces, err := workload.Namespaces()
 	if err != nil {
 		return err
 	}
 	for _, path := range namespaces {
-		err := host.InNetns(path, bpf.Enlist)
-		switch {
-		case errors.Is(err, bpf.ErrTooLate):
-			return nil
-		case errors.Is(err, fs.ErrNotExist): // its process has ended
-		case err != nil:
+		err := host.InNetns(path, func() error { return do(s) })
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue // its process has ended, or we may not look there
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -40,8 +55,7 @@ func (a *Agent) pace(g *bpf.Generation) error {
 }
 
 // addUnpace adds the step that gives connections their own pace back, after the
-// last limit is gone: those that a process has open. What was closed and still
-// sends its last bytes sends them as it was paced.
+// last limit is gone.
 func (c *change) addUnpace(ctx context.Context) {
 	if !c.room().PaceAttached() {
 		return
@@ -49,7 +63,24 @@ func (c *change) addUnpace(ctx context.Context) {
 	c.add("give connections their own pace back", func() error { return c.unpace(ctx) })
 }
 
+// unpace gives connections their own pace back and takes pace off. Kernels that let
+// no program do the first are asked socket by socket, of those that a process has
+// open and lets us see: what else sends its last bytes sends them as it was paced.
 func (a *Agent) unpace(ctx context.Context) error {
+	err := a.tryEachNamespace((*bpf.Sockets).Unpace)
+	if errors.Is(err, bpf.ErrTooLate) {
+		err = a.unpaceOneByOne(ctx)
+	}
+	if errors.Is(err, bpf.ErrAbsent) || errors.Is(err, bpf.ErrOtherVersion) {
+		err = nil // nothing that we know of was paced
+	}
+	if err != nil {
+		return err
+	}
+	return a.room().DetachPace()
+}
+
+func (a *Agent) unpaceOneByOne(ctx context.Context) error {
 	s, err := a.room().Sockets()
 	if err != nil {
 		return err
@@ -59,20 +90,17 @@ func (a *Agent) unpace(ctx context.Context) error {
 		if socket.Protocol != unix.IPPROTO_TCP {
 			return nil
 		}
-		own, paced := s.Pace(socket.FD)
-		if !paced {
-			return nil
+		own, pace := s.Pace(socket.FD)
+		if found, err := workload.Pace(socket.FD); pace == 0 || err != nil || found != pace {
+			return err // not ours, or the application has set another
 		}
-		// Forgotten first: pace would set it anew.
-		if err := s.ForgetPace(socket.FD); err != nil {
-			return err
-		}
-		return workload.SetPace(socket.FD, own)
+		// Twice: until it is forgotten, pace may set it anew.
+		return errors.Join(workload.SetPace(socket.FD, own), s.ForgetPace(socket.FD), workload.SetPace(socket.FD, own))
 	})
-	if err != nil {
-		return err
+	if errors.Is(err, fs.ErrPermission) { // all others are done
+		return nil
 	}
-	return a.room().DetachPace()
+	return err
 }
 
 // unpaceLast is unpace, where no contract of a generation has a limit any more.

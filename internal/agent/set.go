@@ -51,10 +51,11 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 		case nothing:
 			return nil
 		case known:
-			if err := a.renew(g, r, s); err != nil {
-				return err
+			if err = a.renew(g, r, s); err != nil {
+				err = errors.Join(err, a.promise(g, r, old))
+			} else {
+				err = a.raise(ctx, g, r, s, p)
 			}
-			err = a.raise(ctx, g, r, s, p)
 		default:
 			err = a.introduce(g, r, s)
 			if err == nil {

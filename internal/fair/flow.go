@@ -115,8 +115,9 @@ func (b *Budget) cast(f *Flow, vote, ticks uint64) {
 	b.Load += vote
 }
 
-// stands says whether a flow's vote has not expired.
-func (b *Budget) stands(f *Flow) bool { return f.due > b.tick }
+// stands says whether a flow's vote has not expired. One further ahead than the ring
+// was cast in a budget that is gone.
+func (b *Budget) stands(f *Flow) bool { return f.due > b.tick && f.due-b.tick < Slots }
 
 // gap is the time from a flow's last packet to its next, ns, at weight 1.
 func (b *Budget) gap(f *Flow) uint64 { return min(f.size*f.load/One, maxGap) * second / b.Limit }

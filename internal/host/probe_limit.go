@@ -18,9 +18,9 @@ func atomics() error {
 		Instructions: asm.Instructions{
 			asm.Mov.Imm(asm.R1, 1),
 			asm.StoreMem(asm.R10, -8, asm.R1, asm.DWord),
-			asm.FetchAdd.Mem(asm.R10, asm.R1, asm.DWord, -8),
+			atomic(asm.FetchAdd, asm.R10, asm.R1, -8),
 			asm.Mov.Imm(asm.R0, 2), // what is expected there
-			asm.CmpXchg.Mem(asm.R10, asm.R1, asm.DWord, -8),
+			atomic(asm.CmpXchg, asm.R10, asm.R1, -8),
 			asm.Mov.Imm(asm.R0, 1),
 			asm.Return(),
 		},
@@ -31,6 +31,14 @@ func atomics() error {
 		return absentOn(fmt.Errorf("load atomics: %w", err), unix.EINVAL, unix.Errno(524))
 	}
 	return prog.Close()
+}
+
+// atomic is op on a word in memory. The library (v0.22) encodes every one as a plain
+// addition, which old kernels have, unless the constant says which it is.
+func atomic(op asm.AtomicOp, dst, src asm.Register, offset int16) asm.Instruction {
+	ins := op.Mem(dst, src, asm.DWord, offset)
+	ins.Constant = int64(op >> 8)
+	return ins
 }
 
 // tailCalls loads a program that has a function and goes on in another program, as

@@ -87,11 +87,11 @@ func Judge(p *policy.Policy, want *Want, differences []Difference,
 		}
 		if limit, ok := want.Rules.Limits[id]; ok {
 			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseEgress, Priority: policy.Unset, Max: limit.Max}
+			h, known := held[id]
 			for _, l := range p.Links {
 				j.Traffic.Packets += seen[l.Name][id].Packets
-				j.Traffic.Bytes += seen[l.Name][id].Bytes
 			}
-			h, known := held[id]
+			j.Traffic = Traffic{Packets: j.Traffic.Packets - min(j.Traffic.Packets, h.Dropped), Bytes: h.Bytes}
 			j.Verdict, j.Evidence = judgeLimit(limit, h, known, wrongOf(p.Links, w.Name, wrong))
 			all = append(all, j)
 		}

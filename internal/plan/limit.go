@@ -87,7 +87,7 @@ func (l Limit) bound() policy.Rate {
 	return l.Max + l.Max/50 + policy.Rate(packet*uint64(time.Second)/uint64(LimitWindow))
 }
 
-// Held is what became of the packets of one contract since its limit was set.
+// Held is what became of the packets of one contract since the last apply.
 type Held struct {
 	Bytes           uint64      // let through; on the wire
 	Dropped, Marked uint64      // packets: above the limit, or close to it and told so by ECN

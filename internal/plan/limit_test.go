@@ -21,7 +21,7 @@ workloads:
 	kept := Held{Bytes: 7e6, Dropped: 12, Marked: 3, Last: 49_834_567, Most: 50_149_999}
 	const text = "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked"
 	of := func(verdict Verdict, evidence string) Judgement {
-		return Judgement{"held", EveryLink, PromiseEgress, policy.Unset, 5e7, verdict, evidence, Traffic{5000, 7e6}}
+		return Judgement{"held", EveryLink, PromiseEgress, policy.Unset, 5e7, verdict, evidence, Traffic{4988, 7e6}}
 	}
 	id := w.Contracts["held"].ID
 	seen := map[string]map[ContractID]Traffic{"eth0": {id: {4000, 5e6}}, "eth1": {id: {1000, 2e6}}, "eth9": {id: {7, 7}}}
@@ -35,8 +35,8 @@ workloads:
 			want: of(Kept, "read back: at most 50Mbit; 51.1Mbit in the last 5 s, 51.1Mbit in the busiest; 12 packets dropped, 3 marked")},
 		"more than a window may have": {held: func(h *Held) { h.Last, h.Most = 51_104_858, 51_104_858 },
 			want: of(Broken, "read back: at most 50Mbit; 51.1Mbit in the last 5 s, 51.1Mbit in the busiest; 12 packets dropped, 3 marked")},
-		"more once, and not now": {held: func(h *Held) { h.Last, h.Most, h.Dropped, h.Marked = 0, 62_345_678, 0, 0 },
-			want: of(Kept, "read back: at most 50Mbit; 0bit in the last 5 s, 62.3Mbit in the busiest; no packet dropped or marked")},
+		"more once, and not now": {held: func(h *Held) { h.Last, h.Most, h.Marked = 0, 62_345_678, 0 },
+			want: of(Kept, "read back: at most 50Mbit; 0bit in the last 5 s, 62.3Mbit in the busiest; 12 packets dropped, 0 marked")},
 		"before the first window ends": {held: func(h *Held) { h.Last, h.Most = 0, 0 },
 			want: of(Kept, "read back: at most 50Mbit; not measured for 5 s yet; 12 packets dropped, 3 marked")},
 		"a link is broken": {have: func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) },

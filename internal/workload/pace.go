@@ -14,3 +14,13 @@ func SetPace(fd int, pace uint32) error {
 	}
 	return nil
 }
+
+// Pace returns the most that a socket sends in a second, in bytes of payload; all
+// ones are no bound.
+func Pace(fd int) (uint32, error) {
+	pace, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
+	if err != nil {
+		return 0, fmt.Errorf("read pace of socket: %w", err)
+	}
+	return uint32(pace), nil
+}

@@ -11,7 +11,7 @@ package bpf
 //go:generate object limit ../../../bpf/limit.bpf.c
 //go:generate object pace ../../../bpf/pace.bpf.c
 //go:generate object relimit ../../../bpf/relimit.bpf.c
-//go:generate object enlist ../../../bpf/enlist.bpf.c
+//go:generate object open ../../../bpf/open.bpf.c
 //go:generate object sums ../../../bpf/sums.bpf.c
 //go:generate object births ../../../bpf/births.bpf.c
 //go:generate object classify ../../../bpf/classify.bpf.c

@@ -70,9 +70,13 @@ type pacePaced struct {
 	}
 	Charged uint64
 	Limit   uint64
+	Heard   uint64
 	Unpaced uint64
+	Sent    uint64
+	Wire    uint32
+	Payload uint32
 	Head    uint32
-	Segment uint32
+	Unused  uint32
 	Pace    uint32
 	Own     uint32
 }

@@ -79,15 +79,15 @@ func (s *Sockets) Verdict(fd int) (id plan.ContractID, generation uint32, known 
 	return plan.ContractID(v.Contract), v.Generation, known
 }
 
-// Pace returns what a connection's own pace was before it came below a limit, in
-// bytes a second, NoPace if it had none. It is not paced if it never did, or if it
-// was put back.
-func (s *Sockets) Pace(fd int) (own uint32, paced bool) {
+// Pace returns the pace that a connection below a limit has been given and the one
+// that it had before, in bytes a second, NoPace if it had none. The first is 0 where
+// it was given none.
+func (s *Sockets) Pace(fd int) (own, given uint32) {
 	var v limitPaced
-	if err := s.paces.Lookup(uint32(fd), &v); err != nil || v.Pace == 0 {
-		return 0, false
+	if err := s.paces.Lookup(uint32(fd), &v); err != nil {
+		return 0, 0
 	}
-	return v.Own, true
+	return v.Own, v.Pace
 }
 
 // NoPace is the pace of a connection that may send as fast as it can.

@@ -52,7 +52,7 @@ func atomics() error {
 		Instructions: asm.Instructions{
 			asm.Mov.Imm(asm.R0, 1),
 			asm.StoreMem(asm.R10, -8, asm.R0, asm.DWord),
-			asm.Xchg.Mem(asm.R10, asm.R0, asm.DWord, -8),
+			{OpCode: asm.Xchg.OpCode(asm.DWord), Dst: asm.R10, Src: asm.R0, Offset: -8, Constant: 0xe1}, // BPF_XCHG
 			asm.Return(),
 		},
 	})

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * open: what user space runs once over the TCP sockets of a network namespace.
+ *
+ * enlist asks for word of the round trips of connections that are open: pace is
+ * told of them if it asked when a connection was established. Where the kernel
+ * does not let a program ask later, such connections are held by drops.
+ *
+ * unpace gives them back the pace that they had before they came below a limit.
+ */
+#include "contract.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
+#define SOL_TCP 6
+#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
+
+struct sock_common {
+	int skc_unused;
+};
+
+struct bpf_iter__tcp {
+	struct sock_common *sk_common;
+} relocated;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct paced);
+} paces SEC(".maps");
+
+/* Of how many sockets the kernel refused it. */
+__u64 refused;
+
+static __always_inline struct tcp_sock *tcp_of(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *sk = ctx->sk_common;
+
+	return sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+}
+
+SEC("iter/tcp")
+int enlist(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	int flags;
+
+	if (!tp)
+		return 0;
+	flags = tp->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG;
+	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+		refused++;
+	return 0;
+}
+
+SEC("iter/tcp")
+int unpace(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct paced *p = tp ? bpf_sk_storage_get(&paces, tp, 0, 0) : NULL;
+	__u32 own;
+
+	if (!p || !p->pace)
+		return 0;
+	/* Of no generation: pace does not set it anew. */
+	p->generation = 0;
+	own = p->own;
+	/* What is not ours, the application has set meanwhile. */
+	if (((struct sock *)tp)->sk_max_pacing_rate == p->pace &&
+	    bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &own, sizeof(own)))
+		refused++;
+	else
+		p->pace = 0;
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
