@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/weir-net/weir/internal/lab/hosts"
 	"github.com/weir-net/weir/internal/lab/traffic"
@@ -30,6 +31,7 @@ type limitersLab struct {
 	toSink    traffic.Where
 	limits    []policy.Rate     // of each load
 	absent    map[string]string // arm -> why this kernel has it not
+	leaf      hosts.Leaf        // of HTB, on this kernel; "" where that is absent
 }
 
 func runLimiters(ctx context.Context, s *session) error {
@@ -46,13 +48,9 @@ func runLimiters(ctx context.Context, s *session) error {
 	if why := s.Controller.NoLimits(ctx); why != "" {
 		l.absent["weir"] = why
 	}
-	s.result.Environment.Bottleneck = "none: a veth pair without a queue, and what each arm puts there"
 	s.result.Environment.Policy = fmt.Sprintf("# for bulk TCP; for small packets at most %s, %s and %s\n", l.limits[0], l.limits[1], l.limits[2]) + l.policy(s.Rate)
 	for repetition := 1; repetition <= s.Repetitions; repetition++ {
-		for _, arm := range limitersInfo.Arms {
-			if l.absent[arm] != "" {
-				continue
-			}
+		for _, arm := range l.order(repetition) {
 			s.progress("repetition %d of %d: %s", repetition, s.Repetitions, arm)
 			err := l.arm(ctx, arm, repetition)
 			if lacking, ok := errors.AsType[hosts.Lacking](err); ok && repetition == 1 {
@@ -64,6 +62,14 @@ func runLimiters(ctx context.Context, s *session) error {
 	}
 	l.conclude()
 	return nil
+}
+
+// order is the arms in the order of a repetition. Each time another one is the
+// first, so that a host that becomes slower or faster favours none of them.
+func (l *limitersLab) order(repetition int) []string {
+	present := slices.DeleteFunc(slices.Clone(limitersInfo.Arms), func(arm string) bool { return l.absent[arm] != "" })
+	first := (repetition - 1) % len(present)
+	return slices.Concat(present[first:], present[:first])
 }
 
 func (l *limitersLab) build() error {
@@ -128,11 +134,9 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 		}
 	}
 	err := l.under(ctx, arm, l.Rate, func() error {
-		idle, err := l.asker.Ask(ctx, l.toServer, during(idleWindow))
-		if err != nil {
+		if err := l.idle(ctx, arm); err != nil {
 			return err
 		}
-		l.measured(arm, "rr_idle_p99_ms", "ms", idle.P99.Seconds()*1e3)
 		for _, b := range bulk {
 			if err := l.bulk(ctx, arm, repetition, b.suffix, b.streams); err != nil {
 				return fmt.Errorf("%d streams: %w", b.streams, err)
@@ -152,11 +156,11 @@ func (l *limitersLab) under(ctx context.Context, arm string, limit policy.Rate, 
 	undo := l.line.Unlimit
 	switch arm {
 	case "ifb_htb":
-		err = l.line.LimitByIfb(uint64(limit))
+		l.leaf, err = l.line.LimitByIfb(uint64(limit))
 	case "tc_police":
 		err = l.line.LimitByPolice(uint64(limit))
 	case "htb":
-		err = l.line.LimitByHTB(uint64(limit))
+		l.leaf, err = l.line.LimitByHTB(uint64(limit))
 	case "weir":
 		err = l.Controller.Apply(ctx, l.line.Host.Netns(), []byte(l.policy(limit)))
 		undo = func() error { return l.reset(ctx) }

@@ -30,7 +30,6 @@ func TestLimitersLab(t *testing.T) {
 	if got, want := strings.Join(arms, " "), strings.Join(limitersInfo.Arms, " "); got != want {
 		t.Errorf("arms %s, want %s", got, want)
 	}
-	free := metric(t, r, "none", "pps").Median
 	for _, arm := range []string{"ifb_htb", "htb", "weir"} {
 		for _, suffix := range []string{"", "_1"} {
 			// A busy machine may read late.
@@ -42,9 +41,12 @@ func TestLimitersLab(t *testing.T) {
 				t.Errorf("%s%s: requests took %+v", arm, suffix, m)
 			}
 		}
-		// Well below is a quarter of what the flood offered once.
-		if m := metric(t, r, arm, "pps_below"); m.Median > 0.6*free {
-			t.Errorf("%s: %.0f packets/s of %.0f without a limit", arm, m.Median, free)
+		// A queue or bucket may save up some milliseconds of the window.
+		if m := metric(t, r, arm, "used_below"); m.Median > 110 {
+			t.Errorf("%s: small packets used %.0f %% of their limit", arm, m.Median)
+		}
+		if m := metric(t, r, arm, "offered_below"); m.Median <= 0 {
+			t.Errorf("%s: %+v was offered", arm, m)
 		}
 		for _, name := range []string{"pps", "pps_near", "drops", "drops_near", "drops_below", "softirq_ns_per_packet", "cpu_ns_per_packet", "rr_idle_p99_ms"} {
 			metric(t, r, arm, name)

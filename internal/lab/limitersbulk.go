@@ -2,6 +2,8 @@ package lab
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/weir-net/weir/internal/lab/traffic"
@@ -18,53 +20,84 @@ const (
 	// bulkSettle is how long streams run before they are measured: nobody competes,
 	// and a limit is found within 300 ms.
 	bulkSettle = 400 * time.Millisecond
-	// bulkWindow is how long they are measured.
+	// bulkWindow is how long they are measured, and requests without them.
 	bulkWindow = 600 * time.Millisecond
-	// idleWindow is how long requests alone are.
-	idleWindow = 200 * time.Millisecond
 )
 
 // requests are 48 bytes every 2 ms: half a megabit per second of the limit.
-var requests = traffic.Requests{Size: 48, Every: 2 * time.Millisecond}
+var requests = traffic.Requests{Size: 48, Every: 2 * time.Millisecond, For: bulkWindow}
+
+// idle measures requests alone.
+func (l *limitersLab) idle(ctx context.Context, arm string) error {
+	if err := l.asker.Connect(ctx, l.toServer); err != nil {
+		return err
+	}
+	latency, err := l.asker.Ask(ctx, requests)
+	if err != nil {
+		return err
+	}
+	l.measured(arm, "rr_idle_p99_ms", "ms", latency.P99.Seconds()*1e3)
+	return nil
+}
 
 // bulk runs streams and, beside them in the same limit, requests. Without one they
 // would compete for nothing but the CPUs.
 func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, suffix string, streams int) error {
+	// A handshake beside the streams would last longer under one means than
+	// under another.
+	if err := l.asker.Connect(ctx, l.toServer); err != nil {
+		return err
+	}
 	if err := l.sender.Send(ctx, l.toServer, streams); err != nil {
 		return err
 	}
 	if err := pause(ctx, bulkSettle); err != nil {
 		return err
 	}
-	recorder := traffic.Record(sampling, l.wire())
-	start := time.Now()
-	var latency traffic.Latency
-	var err error
-	if arm == "none" {
-		err = pause(ctx, bulkWindow)
-	} else {
-		latency, err = l.asker.Ask(ctx, l.toServer, during(bulkWindow))
-	}
-	end := time.Now()
-	trace := recorder.Stop()[0]
+	b, err := l.watchBulk(ctx, arm != "none")
 	if err != nil {
 		return err
 	}
-	again, err := l.sender.Retransmits(ctx)
-	if err != nil {
-		return err
-	}
-	l.measured(arm, "mbit"+suffix, "Mbit/s", trace.Mbit(start, end))
-	l.measured(arm, "retransmits"+suffix, "", float64(again))
+	l.measured(arm, "mbit"+suffix, "Mbit/s", b.trace.Mbit(b.start, b.end))
+	l.measured(arm, "retransmits"+suffix, "", float64(b.again))
 	if arm != "none" {
-		l.measured(arm, "rr_p99_ms"+suffix, "ms", latency.P99.Seconds()*1e3)
+		l.measured(arm, "rr_p99_ms"+suffix, "ms", b.latency.P99.Seconds()*1e3)
 		// Its streams would leave the others no room on the scale.
 		l.result.Series = append(l.result.Series, report.Series{
-			Plot: plotBulk[suffix], Name: arm, Arm: arm, Repetition: repetition, Unit: "Mbit/s", Samples: trace.Rates(start, start, end),
+			Plot: plotBulk[suffix], Name: arm, Arm: arm, Repetition: repetition, Unit: "Mbit/s", Samples: b.trace.Rates(b.start, b.start, b.end),
 		})
 	}
 	_, err = l.sender.Stop(ctx)
 	return err
+}
+
+// A bulked is what streams did in a window.
+type bulked struct {
+	trace      traffic.Trace
+	again      uint64 // segments sent again since they began
+	latency    traffic.Latency
+	start, end time.Time
+}
+
+// watchBulk measures streams for a window, the same one under every means: answers
+// that come after its end, and the streams beside them, count for the requests
+// alone.
+func (l *limitersLab) watchBulk(ctx context.Context, ask bool) (b bulked, err error) {
+	recorder := traffic.Record(sampling, l.wire())
+	b.start = time.Now()
+	b.end = b.start.Add(bulkWindow)
+	var asker sync.WaitGroup
+	var unanswered error
+	if ask {
+		asker.Go(func() { b.latency, unanswered = l.asker.Ask(ctx, requests) })
+	}
+	err = pause(ctx, bulkWindow)
+	b.trace = recorder.Stop()[0]
+	if err == nil {
+		b.again, err = l.sender.Retransmits(ctx)
+	}
+	asker.Wait()
+	return b, errors.Join(err, unanswered)
 }
 
 // wire counts the bytes that arrive from now on, as a real line would carry them.
@@ -78,13 +111,6 @@ func (l *limitersLab) wire() func() uint64 {
 		uncounted := int64(l.server.Segments()-segments) - int64(p-packets)
 		return uint64(max(0, int64(b-bytes)+headers*uncounted))
 	}
-}
-
-// during asks for a time.
-func during(d time.Duration) traffic.Requests {
-	r := requests
-	r.For = d
-	return r
 }
 
 var plotBulk = map[string]string{

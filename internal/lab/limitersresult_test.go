@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-net/weir/internal/lab/hosts"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/report"
 )
@@ -35,6 +36,7 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 		}
 		l.measured("none", "mbit", "Mbit/s", r.free)
 		l.measured("none", "mbit_1", "Mbit/s", r.free)
+		l.measured("none", "rr_idle_p99_ms", "ms", r.idle)
 		if absent["weir"] != "" {
 			continue
 		}
@@ -43,7 +45,7 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 			l.measured("weir", "mbit"+suffix, "Mbit/s", mbit)
 			l.measured("weir", "retransmits"+suffix, "", r.again)
 		}
-		l.measured("weir", "rr_idle_p99_ms", "ms", r.idle)
+		l.measured("weir", "rr_idle_p99_ms", "ms", 1e3) // nothing is compared with it
 		l.measured("weir", "rr_p99_ms", "ms", r.beside)
 	}
 	l.conclude()
@@ -65,7 +67,7 @@ func TestLimitersClaims(t *testing.T) {
 		"nothing without a limit":    {func(r *limitersRun) { r.none = 0 }, nil, "open kept kept kept open"},
 		"32 flows get more":          {func(r *limitersRun) { r.many = 101.1 }, nil, "kept broken kept kept kept"},
 		"one flow gets less":         {func(r *limitersRun) { r.one = 98.9 }, nil, "kept broken kept kept kept"},
-		"the line is hardly more":    {func(r *limitersRun) { r.free = 124 }, nil, "kept open kept kept kept"},
+		"the line is hardly more":    {func(r *limitersRun) { r.free = 124 }, nil, "kept open open open kept"},
 		"a segment is sent again":    {func(r *limitersRun) { r.again = 1 }, nil, "kept kept broken kept kept"},
 		"requests wait":              {func(r *limitersRun) { r.beside = 0.16 }, nil, "kept kept kept broken kept"},
 		"an ifb costs nothing":       {func(r *limitersRun) { r.ifb = 1.1e6 }, nil, "kept kept kept kept broken"},
@@ -92,7 +94,7 @@ func TestLimitersEvidence(t *testing.T) {
 		"median 0.980, from 0.900 to 0.980 over 3 pairs",
 		"with 32: median 99.9, from 95 to 99.9 % of the limit; with 1: median 100.1, from 100.1 to 100.1 % of the limit",
 		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, weir 4",
-		"median 1.400, from 1.400 to 3.000 over 3 pairs",
+		"median 1.400, from 1.400 to 3.000 over 3 pairs; 300 requests each time",
 		"median 0.400, from 0.400 to 0.400 over 3 pairs; published: 0.36",
 	} {
 		if claims[i].Evidence != want {
@@ -148,5 +150,48 @@ func TestAbsentArm(t *testing.T) {
 	}
 	if _, ok := l.result.Ratios["tc_police_over_none"]; ok {
 		t.Error("a ratio of nothing")
+	}
+}
+
+// A repetition begins with another arm each time; absent ones have no turn.
+func TestOrderOfArms(t *testing.T) {
+	l := &limitersLab{absent: map[string]string{"tc_police": "no"}}
+	for repetition, want := range map[int]string{
+		1: "none ifb_htb htb weir",
+		2: "ifb_htb htb weir none",
+		4: "weir none ifb_htb htb",
+		5: "none ifb_htb htb weir",
+	} {
+		if got := strings.Join(l.order(repetition), " "); got != want {
+			t.Errorf("repetition %d: %s, want %s", repetition, got, want)
+		}
+	}
+}
+
+// What HTB's leaf is, a reader of the page, of the table and of JSON must meet.
+func TestLeafIsTold(t *testing.T) {
+	for leaf, want := range map[hosts.Leaf]string{
+		hosts.OneFIFO: "HTB over one FIFO: this kernel has no fq_codel",
+		hosts.FqCodel: "HTB over fq_codel",
+	} {
+		s, err := newSession(experimentOf(t, "limiters"), Options{Controller: newRawController("")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &limitersLab{session: s, limits: []policy.Rate{1e9, 125e6, 25e6}, leaf: leaf}
+		l.conclude()
+		for _, text := range []string{s.result.Environment.Bottleneck, s.result.About.Summary} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in %q", want, text)
+			}
+		}
+		if warned := slices.Contains(s.result.Warnings, "arms ifb_htb and htb: "+want); warned != (leaf == hosts.OneFIFO) {
+			t.Errorf("%s: warnings %q", leaf, s.result.Warnings)
+		}
+		for _, label := range s.result.About.Ratios {
+			if strings.Contains(label.Text, "htb") != strings.Contains(label.Text, string(leaf)) {
+				t.Errorf("%s: %q", leaf, label.Text)
+			}
+		}
 	}
 }

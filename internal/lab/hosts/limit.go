@@ -26,16 +26,25 @@ func absent(err error, what string) error {
 // MaxLimit is the highest limit in bit/s: the rates of police have 32 bits.
 const MaxLimit = 8 * (1<<32 - 1)
 
+// A Leaf is the queue in which packets wait for their turn below an HTB.
+type Leaf string
+
+const (
+	FqCodel Leaf = "fq_codel" // flows wait apart, for 5 ms each
+	OneFIFO Leaf = "one FIFO" // HTB's own, where the kernel has no fq_codel
+)
+
 // LimitByHTB holds what a bare device sends to a rate (bit/s, counted with
 // Ethernet headers) in the usual way: an HTB with one class at its root. What is
-// too early waits, 20 ms of the rate at most; where the kernel has fq_codel,
-// flows wait apart. Unlimit takes it away, and so does an error.
-func (p Plug) LimitByHTB(rate uint64) error {
+// too early waits in its leaf, in a FIFO for 20 ms of the rate at most. Unlimit
+// takes it away, and so does an error.
+func (p Plug) LimitByHTB(rate uint64) (Leaf, error) {
 	link, err := p.link()
-	if err == nil {
-		err = p.addHTB(link, rate)
+	if err != nil {
+		return "", p.limited("htb", err)
 	}
-	return p.limited("htb", err)
+	leaf, err := p.addHTB(link, rate)
+	return leaf, p.limited("htb", err)
 }
 
 // LimitByPolice drops what is too early, in a filter ahead of the device's queue.
@@ -50,36 +59,46 @@ func (p Plug) LimitByPolice(rate uint64) error {
 
 // LimitByIfb sends everything through an HTB on another device, an ifb on the same
 // host, as it is done where the device itself can have no queue.
-func (p Plug) LimitByIfb(rate uint64) error { return p.limited("ifb", p.detour(rate)) }
+func (p Plug) LimitByIfb(rate uint64) (Leaf, error) {
+	leaf, err := p.detour(rate)
+	return leaf, p.limited("ifb", err)
+}
 
-// limited passes an error on, and takes away what stands by then.
+// limited passes an error on, and takes away what stands by then. Where that
+// fails, the error is no Lacking: a caller who goes on without the means must not
+// go on with half of it.
 func (p Plug) limited(by string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("limit %s by %s: %w", p, by, err), p.Unlimit())
+	err = fmt.Errorf("limit %s by %s: %w", p, by, err)
+	if left := p.Unlimit(); left != nil {
+		return fmt.Errorf("%v; what stands of it remains: %w", err, left)
+	}
+	return err
 }
 
 const ifb = "weir-ifb"
 
-func (p Plug) detour(rate uint64) error {
+func (p Plug) detour(rate uint64) (Leaf, error) {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = ifb
 	if err := p.Host.handle.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
-		return absent(err, "ifb device")
+		return "", absent(err, "ifb device")
 	}
 	device := Plug{Host: p.Host, Device: ifb}
 	link, err := device.link()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := device.addHTB(link, rate); err != nil {
-		return err
+	leaf, err := device.addHTB(link, rate)
+	if err != nil {
+		return "", err
 	}
 	if err := p.Host.handle.LinkSetUp(link); err != nil {
-		return err
+		return "", err
 	}
-	return p.filter(netlink.NewMirredAction(link.Attrs().Index), "mirred action")
+	return leaf, p.filter(netlink.NewMirredAction(link.Attrs().Index), "mirred action")
 }
 
 const (
@@ -87,28 +106,31 @@ const (
 	htbClass  = htbHandle | 1
 )
 
-func (p Plug) addHTB(link netlink.Link, rate uint64) error {
+func (p Plug) addHTB(link netlink.Link, rate uint64) (Leaf, error) {
 	// HTB gives its class a FIFO of the device's queue length, in packets.
 	if err := p.Host.handle.LinkSetTxQLen(link, max(int(rate/8/1514/50), 40)); err != nil {
-		return fmt.Errorf("set queue length: %w", err)
+		return "", fmt.Errorf("set queue length: %w", err)
 	}
 	index := link.Attrs().Index
 	htb := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_ROOT, Handle: htbHandle})
 	htb.Defcls = htbClass & 0xffff
 	if err := p.Host.handle.QdiscAdd(htb); err != nil {
-		return absent(err, "htb qdisc")
+		return "", absent(err, "htb qdisc")
 	}
 	burst := Line{Rate: rate}.burst()
 	class := netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: index, Parent: htbHandle, Handle: htbClass},
 		netlink.HtbClassAttrs{Rate: rate, Ceil: rate, Buffer: burst, Cbuffer: burst, Quantum: 1514})
 	if err := p.Host.handle.ClassAdd(class); err != nil {
-		return fmt.Errorf("add class of htb: %w", err)
+		return "", fmt.Errorf("add class of htb: %w", err)
 	}
 	leaf := netlink.NewFqCodel(netlink.QdiscAttrs{LinkIndex: index, Parent: htbClass, Handle: htbHandle + 1<<16})
-	if err := p.Host.handle.QdiscAdd(leaf); err != nil && !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("add fq_codel: %w", err)
+	err := p.Host.handle.QdiscAdd(leaf)
+	if errors.Is(err, unix.ENOENT) {
+		return OneFIFO, nil
+	} else if err != nil {
+		return "", fmt.Errorf("add fq_codel: %w", err)
 	}
-	return nil
+	return FqCodel, nil
 }
 
 // filter runs an action on every packet that the device is to send.

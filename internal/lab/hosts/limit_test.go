@@ -16,7 +16,7 @@ import (
 func TestLimitAsTcSeesIt(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		limit func(Plug, uint64) error
+		limit func(Plug, uint64) (Leaf, error)
 		needs []string
 		shown []string // what tc lists, and what it says then
 		want  []string
@@ -24,7 +24,7 @@ func TestLimitAsTcSeesIt(t *testing.T) {
 		{"htb", Plug.LimitByHTB, []string{"htb qdisc"}, []string{"class", "show", "dev", "line"}, []string{"class htb 11e1:1 root", "rate 100Mbit ceil 100Mbit"}},
 		{"ifb", Plug.LimitByIfb, []string{"htb qdisc", "ifb link", "clsact qdisc", "mirred action"}, []string{"class", "show", "dev", ifb}, []string{"class htb 11e1:1 root", "rate 100Mbit ceil 100Mbit"}},
 		{"ifb's way", Plug.LimitByIfb, []string{"htb qdisc", "ifb link", "clsact qdisc", "mirred action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"mirred (Egress Redirect to device " + ifb + ")"}},
-		{"police", Plug.LimitByPolice, []string{"clsact qdisc", "police action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"rate 100Mbit burst 125000b", "action drop"}},
+		{"police", func(p Plug, rate uint64) (Leaf, error) { return "", p.LimitByPolice(rate) }, []string{"clsact qdisc", "police action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"rate 100Mbit burst 125000b", "action drop"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := testNet(t)
@@ -37,7 +37,7 @@ func TestLimitAsTcSeesIt(t *testing.T) {
 				return testutil.Output(t, "nsenter", append([]string{"--net=" + a.Netns(), testutil.Tool(t, "tc")}, args...)...)
 			}
 			bare := tc("qdisc", "show")
-			err := c.limit(plug, 100e6)
+			leaf, err := c.limit(plug, 100e6)
 			if lacking, ok := errors.AsType[Lacking](err); ok {
 				if got := tc("qdisc", "show"); got != bare {
 					t.Errorf("was %s, and after the error is %s", bare, got)
@@ -54,8 +54,11 @@ func TestLimitAsTcSeesIt(t *testing.T) {
 					t.Errorf("no %q in %s", want, got)
 				}
 			}
-			if err := c.limit(plug, 100e6); !errors.Is(err, fs.ErrExist) {
+			if _, err := c.limit(plug, 100e6); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("twice: %v", err)
+			}
+			if got := strings.Contains(tc("qdisc", "show"), "qdisc fq_codel "); got != (leaf == FqCodel) {
+				t.Errorf("the leaf is said to be %q, but tc tells of fq_codel: %t", leaf, got)
 			}
 			for range 2 { // taking away what is absent succeeds
 				if err := plug.Unlimit(); err != nil {
@@ -66,6 +69,21 @@ func TestLimitAsTcSeesIt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestHalfALimit: a means that is lacking and can not be taken away either is more
+// than an absent one.
+func TestHalfALimit(t *testing.T) {
+	a := newTestHost(t, testNet(t), "a")
+	err := Plug{Host: a, Device: "none"}.limited("htb", Lacking("htb qdisc"))
+	if _, ok := errors.AsType[Lacking](err); ok || err == nil {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"limit a:none by htb: this kernel lacks the htb qdisc; ", "find a:none: "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %q", want, err)
+		}
 	}
 }
 

@@ -88,12 +88,17 @@ func TestLimiters(t *testing.T) {
 			t.Errorf("%s: %.1f below a limit of %g", name, m, rate/1e6)
 		}
 	}
-	// A quarter of what was offered once.
-	if held, free := arms["weir"]["pps_below"].Median, arms["none"]["pps"].Median; held == 0 || held > 0.6*free {
-		t.Errorf("%.0f of %.0f packets/s", held, free)
+	// A bucket of 10 ms may be full when the window begins.
+	weir := arms["weir"]
+	used := weir["used_below"].Median
+	if used == 0 || used > 110 {
+		t.Errorf("small packets used %.1f %% of their limit", used)
 	}
-	if m := arms["weir"]["drops_below"].Median; m < 10 {
-		t.Errorf("%.1f %% of what is far too much was dropped", m)
+	// Without a queue, what is offered above the limit is dropped; a busy machine
+	// may offer less.
+	limit := 100 * weir["pps_below"].Median / used
+	if offered, drops := weir["offered_below"].Median, weir["drops_below"].Median; offered > 1.25*limit && drops < 10 {
+		t.Errorf("%.0f packets/s were offered under a limit of %.0f, and %.1f %% dropped", offered, limit, drops)
 	}
 	if there := exist(t, c.agent.Scope); there != nil {
 		t.Errorf("it left %q", there)

@@ -29,7 +29,7 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string        `json:"verb"` // send, flood, stop, retransmits or ask
+	Verb       string        `json:"verb"` // send, flood, stop, retransmits, connect or ask
 	To         string        `json:"to,omitempty"`
 	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
 	Congestion string        `json:"congestion,omitempty"`
@@ -126,10 +126,17 @@ func (w *Worker) Retransmits(ctx context.Context) (segments uint64, err error) {
 	return a.Retransmits, err
 }
 
-// Ask makes the worker ask for as long as the requests say, at most ten seconds.
-// It takes no other orders meanwhile.
-func (w *Worker) Ask(ctx context.Context, where Where, r Requests) (Latency, error) {
-	a, err := w.ask(ctx, order{Verb: "ask", To: where.To.String(), Congestion: where.Congestion, Size: r.Size, Every: r.Every, For: min(r.For, patience)})
+// Connect makes the worker open a connection to ask over, in place of the one
+// before. The namespace of where is the worker's own.
+func (w *Worker) Connect(ctx context.Context, where Where) error {
+	_, err := w.ask(ctx, order{Verb: "connect", To: where.To.String(), Congestion: where.Congestion, Pace: where.Pace})
+	return err
+}
+
+// Ask makes the worker ask over its connection for as long as the requests say, at
+// most ten seconds. It takes no other orders until all are answered.
+func (w *Worker) Ask(ctx context.Context, r Requests) (Latency, error) {
+	a, err := w.ask(ctx, order{Verb: "ask", Size: r.Size, Every: r.Every, For: min(r.For, patience)})
 	return a.Latency, err
 }
 

@@ -78,8 +78,17 @@ func TestWorkerFloodsAndAsks(t *testing.T) {
 	if err := sender.Flood(ctx, Where{To: local(9)}, 2, 64); err != nil {
 		t.Fatal(err)
 	}
-	l, err := asker.Ask(ctx, Where{To: local(5201)}, Requests{Size: 48, Every: 2 * time.Millisecond, For: 100 * time.Millisecond})
-	if err != nil || l.N == 0 || l.P50 <= 0 || l.P99 < l.P50 {
+	requests := Requests{Size: 48, Every: 2 * time.Millisecond, For: 100 * time.Millisecond}
+	if _, err := asker.Ask(ctx, requests); err == nil || !strings.Contains(err.Error(), "no connection") {
+		t.Errorf("asked without a connection: %v", err)
+	}
+	for range 2 { // the second in place of the first
+		if err := asker.Connect(ctx, Where{To: local(5201)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := asker.Ask(ctx, requests)
+	if err != nil || l.N != 50 || l.P50 <= 0 || l.P99 < l.P50 {
 		t.Errorf("asked: %+v, %v", l, err)
 	}
 	if sent, err := sender.Stop(ctx); err != nil || sent == 0 || arrived(t, ns.Path()) == 0 {
@@ -101,7 +110,7 @@ func TestWorkerAnswersWithErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
-	if _, err := w.Ask(context.Background(), Where{To: local(9)}, Requests{}); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if err := w.Connect(context.Background(), Where{To: local(9)}); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("nobody answers: %v", err)
 	}
 	if _, err := w.ask(context.Background(), order{Verb: "dance"}); err == nil || !strings.Contains(err.Error(), "dance") {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -16,7 +17,10 @@ func WorkerMain(stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := worker{out: json.NewEncoder(stdout)}
-	defer func() { _, _ = w.stop() }() // nobody is left to tell
+	defer func() {
+		_, _ = w.stop() // nobody is left to tell
+		w.hangUp()
+	}()
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
 		var o order
@@ -35,6 +39,7 @@ type worker struct {
 	out     *json.Encoder
 	streams *Streams
 	flood   *Flood
+	asker   *Asker
 }
 
 func (w *worker) follow(ctx context.Context, o order) (a answer) {
@@ -42,8 +47,10 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 	switch o.Verb {
 	case "send", "flood":
 		err = w.start(ctx, o)
+	case "connect":
+		err = w.connect(ctx, o)
 	case "ask":
-		a.Latency, err = o.ask(ctx)
+		a.Latency, err = w.ask(ctx, o)
 	case "retransmits":
 		if w.streams != nil {
 			a.Retransmits = w.streams.Retransmits()
@@ -83,12 +90,24 @@ func (w *worker) start(ctx context.Context, o order) error {
 	return err
 }
 
-func (o order) ask(ctx context.Context) (Latency, error) {
+// connect opens a connection to ask over, in place of the one before.
+func (w *worker) connect(ctx context.Context, o order) error {
 	where, err := o.where()
 	if err != nil {
-		return Latency{}, err
+		return err
 	}
-	latencies, err := Ask(ctx, where, Requests{Size: o.Size, Every: o.Every, For: o.For})
+	w.hangUp()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	w.asker, err = Connect(ctx, where)
+	return err
+}
+
+func (w *worker) ask(ctx context.Context, o order) (Latency, error) {
+	if w.asker == nil {
+		return Latency{}, errors.New("no connection to ask over")
+	}
+	latencies, err := w.asker.Ask(ctx, Requests{Size: o.Size, Every: o.Every, For: o.For})
 	if err != nil {
 		return Latency{}, err
 	}
@@ -97,6 +116,13 @@ func (o order) ask(ctx context.Context) (Latency, error) {
 		P99: time.Duration(latencies.ValueAtQuantile(99)),
 		N:   latencies.TotalCount(),
 	}, nil
+}
+
+func (w *worker) hangUp() {
+	if w.asker != nil {
+		_ = w.asker.Close() // all that it was for has been answered
+		w.asker = nil
+	}
 }
 
 func (w *worker) stop() (sent uint64, err error) {
