@@ -41,9 +41,9 @@ func table() map[string]probe {
 		"cgroup_skb":     loads(ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress),
 		"sock_cgroup":    sockCgroup,
 		"sock_ops":       loads(ebpf.SockOps, ebpf.AttachCGroupSockOps),
-		"BPF atomics":    atomics,
-		"BPF tail calls": tailCalls,
-		"late sock_ops":  lateSockOps,
+		"BPF atomics":    unlocked(atomics),
+		"BPF tail calls": unlocked(tailCalls),
+		"late sock_ops":  unlocked(lateSockOps),
 	}
 	for _, kind := range []string{
 		"bfifo", "cake", "clsact", "ets", "fq", "fq_codel", "htb", "ingress", "mq", "mqprio",
