@@ -12,8 +12,9 @@
  * told of a pace; one that was open before the limit, and that enlist can not reach,
  * has to bear drops.
  */
-#include "fair.h"
+#include "budgets.h"
 #include "headers.h"
+#include "paces.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -33,21 +34,6 @@ const volatile __u32 generation = 1;
 #define BARE 114
 
 #define AF_INET 2
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct budget);
-} budgets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct paced);
-} paces SEC(".maps");
 
 /* tcp_socket returns the TCP connection that a packet is of. */
 static __always_inline struct bpf_sock *tcp_socket(struct __sk_buff *skb)

@@ -8,13 +8,11 @@
  *
  * unpace gives them back the pace that they had before they came below a limit.
  */
-#include "contract.h"
+#include "paces.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#define SOL_SOCKET 1
-#define SO_MAX_PACING_RATE 47
 #define SOL_TCP 6
 #define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
 
@@ -25,13 +23,6 @@ struct sock_common {
 struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 } relocated;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct paced);
-} paces SEC(".maps");
 
 /* Of how many sockets the kernel refused it. */
 __u64 refused;

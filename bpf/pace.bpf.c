@@ -10,7 +10,8 @@
  * What it does not promise: connections that were open before it get no word
  * unless enlist asks for them.
  */
-#include "fair.h"
+#include "budgets.h"
+#include "paces.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -18,27 +19,10 @@
 /* Published with the programs. */
 const volatile __u32 generation = 1;
 
-#define SOL_SOCKET 1
-#define SO_MAX_PACING_RATE 47
 /* As a pace it means none. */
 #define NO_PACE 0xffffffff
 /* Payload of a full segment of MTU 1500 with timestamps. */
 #define FULL_SEGMENT 1448
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct budget);
-} budgets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct paced);
-} paces SEC(".maps");
 
 static __always_inline void give(struct bpf_sock_ops *ops, struct paced *p, __u32 pace)
 {
@@ -79,6 +63,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	struct budget *b;
 	struct paced *p;
 	struct sock *full;
+	bool stale;
 
 	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
 	full = sk ? (struct sock *)bpf_skc_to_tcp_sock(sk) : NULL;
@@ -97,10 +82,13 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	}
 	pace = least(most(payload(p, least(share(b), MAX_PACE)), 1), p->own);
 	moved = pace > p->pace ? pace - p->pace : p->pace - pace;
-	if (p->pace && found == p->pace && p->limit == b->limit && moved <= pace / 128)
+	stale = !p->pace || found != p->pace || p->limit != b->limit || moved > pace / 128;
+	/* One that goes at its own pace votes by the share that it leaves. */
+	if (stale || pace == p->own)
+		cut_pace(b, &p->flow);
+	if (!stale)
 		return;
 	p->limit = b->limit;
-	cut_pace(b, &p->flow);
 	give(ops, p, pace);
 }
 

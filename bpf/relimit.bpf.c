@@ -9,7 +9,7 @@
  * What was sent at the old limit is forgotten: it is neither repaid at the new one
  * nor held against it.
  */
-#include "fair.h"
+#include "budgets.h"
 
 #include <bpf/bpf_helpers.h>
 
@@ -18,14 +18,6 @@ const volatile __u32 contract;
 const volatile __u64 limit = 1;	      /* bytes a second */
 const volatile __u64 tick_length = 1; /* ns */
 const volatile __u64 tick_bytes;      /* what the limit lets pass in a tick, times 1024 */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct budget);
-} budgets SEC(".maps");
 
 /* Returns whether there is such a limit. */
 SEC("tc")
