@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the contracts that have a limit may take, by contract. Live budgets are
- * changed in place only (relimit): a write through the table would lose what CPUs
- * charge meanwhile.
+ * All limits, by a number that contracts and links name them by; 0 is none. Live
+ * budgets are changed in place only (relimit): a write through the table would lose
+ * what CPUs charge meanwhile.
  */
 #ifndef WEIR_BUDGETS_H
 #define WEIR_BUDGETS_H
@@ -10,11 +10,17 @@
 #include "fair.h"
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct budget);
 } budgets SEC(".maps");
+
+static __always_inline struct budget *budget_of(__u32 number)
+{
+	struct budget *b = number ? bpf_map_lookup_elem(&budgets, &number) : NULL;
+
+	return b && b->limit ? b : NULL;
+}
 
 #endif

@@ -30,7 +30,9 @@ enum contract_id {
 struct contract {
 	__u32 priority; /* skb->priority as it is written, or PRIORITY_KEEP */
 	__u16 serial;	/* tags that carry another serial are of a dead contract */
-	__u16 limited;	/* its packets are charged to a budget */
+	__u16 together; /* the budget of its packets on all links; 0: none */
+	__u16 here;	/* and the one of those on this link */
+	__u16 pad;
 };
 
 /* A tag names a contract explicitly: its serial above its id. 0 is no tag. */
@@ -59,7 +61,9 @@ struct exe {
 enum link_number {
 	EVERY_LINK = 0,
 	FIRST_LINK = 1,
-	NO_LINK = 0xffff,
+	NO_LINK = 0x7fff,
+	/* Beside EVERY_LINK: workloads claim cgroups above the socket's, too. */
+	NESTED = 0x8000,
 };
 
 /*
@@ -76,6 +80,19 @@ struct verdict {
 	 */
 	__u16 link;
 } __attribute__((aligned(8)));
+
+/* How many workloads above a socket's own bind it. */
+#define ABOVE 3
+
+/* Whose limits bind a socket beside its own contract's. */
+struct above {
+	__u32 generation;	 /* of the programs that found it */
+	__u16 contracts[ABOVE]; /* that claim a cgroup further up, the nearest first */
+	__u16 pad;
+};
+
+/* The most limits that hold for a packet on its way out of a link. */
+#define BOUNDS 5
 
 /* Which header fields a tuple of flow rules looks at. */
 enum tuple_fields {
@@ -113,6 +130,12 @@ struct counter {
 	__u64 bytes;
 };
 
+/* The two limits that a link itself may have. No workload has these numbers. */
+enum direction {
+	OWN_EGRESS = CONTRACT_UNCLAIMED,
+	OWN_INGRESS = CONTRACT_UNCLASSIFIED,
+};
+
 /* Ticks of which votes are kept: one stands for fewer. */
 #define SLOTS 512
 
@@ -132,9 +155,11 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * eight and then reads only.
+ * ten and then reads only.
  */
 struct budget {
+	__u32 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
+	__u32 link;	   /* the link that it is of; 0: all together */
 	__u64 limit;	   /* bytes a second */
 	__u64 tick_length; /* resolution at which votes expire, ns */
 	__u64 tick_bytes;  /* what the limit lets pass in a tick, times 1024 */
@@ -156,25 +181,36 @@ struct budget {
 	__u64 dropped;	   /* packets */
 	__u64 marked;	   /* packets that carry the mark of congestion instead */
 	struct flow others; /* what no pace holds */
-	__u64 ring[SLOTS];  /* votes by the tick in which they expire */
+	__s32 ring[SLOTS];  /* votes by the tick in which they expire */
 };
 
-/* What a connection knows of the limit that it is below. */
+/* What a connection knows of one limit that it is below. */
+struct stake {
+	__u32 budget; /* its number; 0: none */
+	__u32 pad;
+	__u64 charged; /* when its last packet was, ns */
+	struct flow flow;
+};
+
+/* One more than a link holds a packet by: it may have come in by another. */
+#define STAKES (BOUNDS + 1)
+
+/* What a connection knows of the limits that it is below. */
 struct paced {
 	__u32 generation; /* of the programs that charge it */
-	__u32 contract;
-	struct flow flow;
-	__u64 charged; /* when its last packet was, ns */
-	__u64 limit;   /* of which its pace is a share, bytes a second */
+	__u32 pad;
+	__u64 window;  /* its round trip, ns */
+	__u64 limits;  /* the sum of those of which its pace is the least share, bytes a second */
 	__u64 heard;   /* when TCP last told of a round trip, ns */
 	__u64 unpaced; /* bytes that it sent while nobody paced it */
 	__u64 sent;    /* all bytes that it sent */
 	__u32 wire;    /* of its latest bytes */
 	__u32 payload; /* of those */
 	__u32 head;    /* bytes on the wire of a segment, less those of its payload */
-	__u32 unused;
 	__u32 pace;    /* as we have set it; 0: we have not */
 	__u32 own;     /* what the application had set; ~0: nothing */
+	__u32 end;
+	struct stake stakes[STAKES];
 };
 
 /*
@@ -210,7 +246,7 @@ struct losses {
 	__u64 cgroups; /* cgroups that are not claimed though a pattern matches */
 };
 
-_Static_assert(sizeof(struct contract) == 8, "contract");
+_Static_assert(sizeof(struct contract) == 12, "contract");
 _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
@@ -218,8 +254,10 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 72, "flow");
-_Static_assert(sizeof(struct budget) == 160 + 72 + 8 * SLOTS, "budget");
-_Static_assert(sizeof(struct paced) == 8 + 72 + 64, "paced");
+_Static_assert(sizeof(struct budget) == 168 + 72 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct above) == 12, "above");
+_Static_assert(sizeof(struct stake) == 16 + 72, "stake");
+_Static_assert(sizeof(struct paced) == 72 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
 _Static_assert(sizeof(struct losses) == 16, "losses");
 

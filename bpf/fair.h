@@ -117,6 +117,7 @@ static __always_inline void appraise(struct budget *b)
 static __noinline __attribute__((unused)) int advance(struct budget *b, __u64 now)
 {
 	__u64 start, length, bytes, tick, n, i;
+	__s64 expired;
 
 	if (!b)
 		return 0;
@@ -138,7 +139,8 @@ static __noinline __attribute__((unused)) int advance(struct budget *b, __u64 no
 		if (i >= n)
 			break;
 		*(volatile __u64 *)&b->tick = ++tick;
-		__sync_fetch_and_sub(&b->load, __sync_lock_test_and_set(&b->ring[tick % SLOTS], 0));
+		expired = __sync_lock_test_and_set(&b->ring[tick % SLOTS], 0);
+		__sync_fetch_and_sub(&b->load, expired);
 	}
 	appraise(b);
 	return 0;
@@ -234,20 +236,20 @@ static __always_inline __u64 pace_of(struct budget *b, struct flow *f)
 }
 
 /*
- * conforms is fair.Bucket.Conforms, at the budget's price. Who loses a race
+ * conforms and pay are fair.Bucket.Conforms, at the budget's price: apart, because
+ * a packet below several limits passes all of them or pays none. Who loses a race
  * against another CPU lets its packet pass and charges it all the same: the next
  * one pays.
  */
-static __always_inline bool conforms(struct budget *b, __u64 now, __u64 wire)
+static __always_inline bool conforms(struct budget *b, __u64 now) { return once(&b->paid) <= now * FRACTION; }
+
+static __always_inline void pay(struct budget *b, __u64 now, __u64 wire)
 {
 	__u64 cost = wire * once(&b->price) / ONE;
 	__u64 paid = once(&b->paid), from = most(paid, (now - least(BURST, now)) * FRACTION);
 
-	if (from > now * FRACTION)
-		return false;
 	if (__sync_val_compare_and_swap(&b->paid, paid, from + cost) != paid)
 		__sync_fetch_and_add(&b->paid, cost);
-	return true;
 }
 
 /* half_empty says that the bucket's packets come faster than their share allows. */
@@ -273,15 +275,14 @@ static __always_inline __u64 grant(struct budget *b, __u64 now)
 }
 
 /*
- * prepaid is fair.Bucket.Prepaid. Where several CPUs take the last of the credit it
- * is less than nothing until the next chunk has paid for it.
+ * prepaid and spend are fair.Bucket.Prepaid. Where several CPUs take the last of the
+ * credit it is less than nothing until the next chunk has paid for it.
  */
 static __always_inline bool prepaid(struct budget *b, __u64 wire)
 {
-	if (*(volatile __s64 *)&b->credit < (__s64)wire)
-		return false;
-	__sync_fetch_and_sub(&b->credit, wire);
-	return true;
+	return *(volatile __s64 *)&b->credit >= (__s64)wire;
 }
+
+static __always_inline void spend(struct budget *b, __u64 wire) { __sync_fetch_and_sub(&b->credit, wire); }
 
 #endif

@@ -20,8 +20,8 @@
  */
 const volatile __u32 bucket_mask;
 
-/* Whether any contract has a limit. */
-const volatile bool limits;
+/* The budget of this link's own limit; 0: none. */
+const volatile __u32 own_budget;
 
 /* Go on to the next program: Weir never decides the packet's fate here. */
 #define NEXT -1
@@ -73,10 +73,34 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
 }
 
+/* budgets are those of a contract, together and here: 0 where it has no limit. */
+static __always_inline __u32 budgets(__u32 id)
+{
+	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
+
+	return c ? c->together | (__u32)c->here << 16 : 0;
+}
+
+/*
+ * pass goes on in limit where any limit holds for the packet. The farthest come last:
+ * of too many they are left out.
+ */
+static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above *above)
+{
+	skb->cb[0] = own;
+	skb->cb[1] = own_budget;
+	skb->cb[2] = above ? budgets(above->contracts[0]) : 0;
+	skb->cb[3] = above ? budgets(above->contracts[1]) : 0;
+	skb->cb[4] = above ? budgets(above->contracts[2]) : 0;
+	if (own || above || own_budget)
+		bpf_tail_call(skb, &limiter, 0);
+}
+
 SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
-	__u32 id = resolve(skb), priority;
+	struct above *above = NULL;
+	__u32 id = resolve(skb, &above), priority;
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
 	priority = c ? c->priority : PRIORITY_KEEP;
@@ -85,10 +109,8 @@ int link_egress(struct __sk_buff *skb)
 	if (priority != PRIORITY_KEEP)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
-	if (limits && c && c->limited) {
-		skb->cb[0] = id;
-		bpf_tail_call(skb, &limiter, 0);
-	}
+	if (limits)
+		pass(skb, c ? c->together | (__u32)c->here << 16 : 0, above);
 	return NEXT;
 }
 

@@ -80,6 +80,31 @@ static __always_inline __u32 contract_of_cgroup(struct __sk_buff *skb)
 	return found ? *found : CONTRACT_UNCLAIMED;
 }
 
+/*
+ * find_above collects the workloads that claim the cgroups on the way up from a
+ * socket's, but for its own one. Each counts once.
+ */
+static __noinline bool find_above(struct __sk_buff *skb, __u16 own, struct above *above)
+{
+	__u64 id = bpf_skb_cgroup_id(skb);
+	__u32 *found, n = 0;
+	int level;
+
+	if (!above)
+		return false;
+#pragma clang loop unroll(disable)
+	for (level = MAX_CGROUP_DEPTH; level >= -1; level--) {
+		found = id ? bpf_map_lookup_elem(&cgroups, &id) : NULL;
+		id = bpf_skb_ancestor_cgroup_id(skb, level);
+		if (!found || *found == own || *found == above->contracts[0] || *found == above->contracts[1])
+			continue;
+		above->contracts[n] = *found;
+		if (++n == ABOVE)
+			break;
+	}
+	return n;
+}
+
 static __always_inline __u32 contract_of_cgroup1(struct identity *i)
 {
 	__u32 *found = bpf_map_lookup_elem(&cgroups1, &i->cgroup1);

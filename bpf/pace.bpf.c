@@ -30,11 +30,24 @@ static __always_inline void give(struct bpf_sock_ops *ops, struct paced *p, __u3
 		p->pace = pace;
 }
 
+/* stale says that a connection has not been charged to a budget for a while. */
+static __always_inline bool stale(struct paced *p, struct stake *s)
+{
+	return p->heard > s->charged + SECOND + 8 * p->window;
+}
+
 /* put_back ends our part in a connection that has not been charged for a while. */
 static __always_inline void put_back(struct bpf_sock_ops *ops, struct paced *p)
 {
-	if (!p->pace || p->heard < p->charged + SECOND + 8 * p->flow.window)
+	__u32 i;
+
+	if (!p->pace)
 		return;
+#pragma clang loop unroll(full)
+	for (i = 0; i < STAKES; i++) {
+		if (!stale(p, &p->stakes[i]))
+			return;
+	}
 	give(ops, p, p->own);
 	p->pace = 0;
 }
@@ -55,40 +68,87 @@ static __always_inline __u64 payload(struct paced *p, __u64 rate)
 	return rate * FULL_SEGMENT / (FULL_SEGMENT + p->head);
 }
 
+/* What the limits of a connection leave it. */
+struct leave {
+	__u64 share;  /* the least of its shares; 0: it is below no limit */
+	__u64 limits; /* their sum */
+	__u32 budget; /* whose share is the least */
+};
+
+static __always_inline void find_leave(struct paced *p, struct leave *l)
+{
+	struct budget *b;
+	struct stake *s;
+	__u32 i;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i < STAKES; i++) {
+		s = &p->stakes[i];
+		b = budget_of(s->budget);
+		if (!b || stale(p, s))
+			continue;
+		s->flow.window = p->window;
+		l->limits += b->limit;
+		if (l->share && l->share <= share(b))
+			continue;
+		l->share = most(share(b), 1);
+		l->budget = s->budget;
+	}
+}
+
+/*
+ * cut_paces tells the budgets of a connection that its pace is cut for their loads
+ * of now: all of them but one whose share it keeps. So it votes by the share that it
+ * leaves wherever another limit, or the application, lets it have less.
+ */
+static __always_inline void cut_paces(struct paced *p, __u32 keeps)
+{
+	struct budget *b;
+	struct stake *s;
+	__u32 i;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i < STAKES; i++) {
+		s = &p->stakes[i];
+		b = s->budget == keeps ? NULL : budget_of(s->budget);
+		if (b && !stale(p, s))
+			cut_pace(b, &s->flow);
+	}
+}
+
 static __always_inline void set_pace(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
+	struct leave leave = {};
 	__u64 moved, pace;
 	unsigned long found;
-	struct budget *b;
 	struct paced *p;
 	struct sock *full;
-	bool stale;
+	bool anew;
 
 	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
 	full = sk ? (struct sock *)bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!p || !full)
 		return;
-	p->flow.window = (__u64)ops->srtt_us / 8 * MICROSECOND;
+	p->window = (__u64)ops->srtt_us / 8 * MICROSECOND;
 	p->heard = bpf_ktime_get_ns();
 	if (p->pace)
 		p->unpaced = 0;
-	b = p->generation == generation ? bpf_map_lookup_elem(&budgets, &p->contract) : NULL;
 	found = full->sk_max_pacing_rate;
 	p->own = application(p, found);
-	if (!b || p->heard > p->charged + SECOND + 8 * p->flow.window) {
+	if (p->generation == generation)
+		find_leave(p, &leave);
+	if (!leave.share) {
 		put_back(ops, p);
 		return;
 	}
-	pace = least(most(payload(p, least(share(b), MAX_PACE)), 1), p->own);
+	pace = least(most(payload(p, least(leave.share, MAX_PACE)), 1), p->own);
 	moved = pace > p->pace ? pace - p->pace : p->pace - pace;
-	stale = !p->pace || found != p->pace || p->limit != b->limit || moved > pace / 128;
-	/* One that goes at its own pace votes by the share that it leaves. */
-	if (stale || pace == p->own)
-		cut_pace(b, &p->flow);
-	if (!stale)
+	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > pace / 128;
+	cut_paces(p, anew || pace == p->own ? 0 : leave.budget);
+	if (!anew)
 		return;
-	p->limit = b->limit;
+	p->limits = leave.limits;
 	give(ops, p, pace);
 }
 

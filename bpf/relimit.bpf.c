@@ -14,7 +14,7 @@
 #include <bpf/bpf_helpers.h>
 
 /* Which limit, and what it is from now on. */
-const volatile __u32 contract;
+const volatile __u32 number;
 const volatile __u64 limit = 1;	      /* bytes a second */
 const volatile __u64 tick_length = 1; /* ns */
 const volatile __u64 tick_bytes;      /* what the limit lets pass in a tick, times 1024 */
@@ -24,8 +24,7 @@ SEC("tc")
 int relimit(struct __sk_buff *skb __attribute__((unused)))
 {
 	__u64 now = bpf_ktime_get_ns();
-	__u32 id = contract;
-	struct budget *b = bpf_map_lookup_elem(&budgets, &id);
+	struct budget *b = budget_of(number);
 
 	if (!b)
 		return false;

@@ -19,12 +19,23 @@ const volatile bool dscp_matters;
 /* Whether the kernel leads from an MPTCP subflow to its connection (5.19). */
 const volatile bool knows_mptcp;
 
+/* Whether any contract has a limit. */
+const volatile bool limits;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct verdict);
 } verdicts SEC(".maps");
+
+/* Only of sockets that are below more than their own workload. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct above);
+} aboves SEC(".maps");
 
 /*
  * socket_of returns the socket that a packet is sent for. A SYN that is being
@@ -91,14 +102,36 @@ static __always_inline struct verdict *verdict_of(struct bpf_sock *sk, struct mp
 	return bpf_sk_storage_get(&verdicts, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
+/* above_of returns what else binds a socket. An MPTCP connection's subflows share a
+ * verdict, and each looks by itself. */
+static __always_inline struct above *above_of(struct __sk_buff *skb, struct bpf_sock *sk, __u16 own)
+{
+	struct above *a = bpf_sk_storage_get(&aboves, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct above found = { .generation = generation };
+
+	if (a && a->generation != generation) {
+		find_above(skb, own, &found);
+		*a = found;
+	}
+	return a;
+}
+
+/* nested says whether anything else binds a socket of a contract. */
+static __always_inline bool nested(struct __sk_buff *skb, __u16 contract)
+{
+	struct above found = {};
+
+	return limits && contract && find_above(skb, contract, &found);
+}
+
 /*
- * resolve says under which contract a packet goes. What the headers say is kept
+ * resolve says under which contract a packet goes, and what else binds it. What the headers say is kept
  * for a connection, too, but for one link only (a tunnel or NAT gives its packets
  * other headers on the next), and not where rules look at the DSCP, which an
  * application may change at any time. That they do not say it is never kept: it
  * is true of one packet, such as the later fragment of a tunnel's.
  */
-static __always_inline __u32 resolve(struct __sk_buff *skb)
+static __always_inline __u32 resolve(struct __sk_buff *skb, struct above **above)
 {
 	struct bpf_sock *sk = socket_of(skb);
 	struct mptcp_sock *msk = NULL;
@@ -118,7 +151,13 @@ static __always_inline __u32 resolve(struct __sk_buff *skb)
 	if (v.generation != generation) {
 		v.contract = contract_of_socket(skb, sk, msk);
 		v.link = v.contract || !tuple_count ? EVERY_LINK : NO_LINK;
+		if (nested(skb, v.contract))
+			v.link |= NESTED;
 		remember(at, v.contract, v.link);
+	}
+	if (v.link & NESTED) {
+		*above = above_of(skb, sk, v.contract);
+		return v.contract;
 	}
 	if (v.link == EVERY_LINK || (v.link == this_link && connected(sk)))
 		return v.contract;

@@ -79,10 +79,13 @@ int sum_datagram(struct __sk_buff *skb)
 
 	if (!b)
 		return false;
-	if (prepaid(b, step.value))
+	if (prepaid(b, step.value)) {
+		spend(b, step.value);
 		return true;
-	if (!conforms(b, step.now, step.value))
+	}
+	if (!conforms(b, step.now))
 		return false;
+	pay(b, step.now, step.value);
 	charge(b, f, step.now, step.value + grant(b, step.now));
 	return true;
 }

@@ -138,17 +138,23 @@ func explainOne(b *strings.Builder, paint painter, width int, x *agent.Explanati
 	}
 	fmt.Fprintf(b, "%s%s %s\n", indent, x.Subject, owner)
 	t := table{columns: []column{{title: ""}, {title: "rule"}, {title: "workload", rank: 1}}}
-	why := ""
+	why, binding := "", ""
 	for _, r := range x.Reasons {
 		mark := cell{"loses", paint.dim}
-		if r.Wins {
+		switch {
+		case r.Wins:
 			mark, why = cell{"wins", paint.green}, r.Why
+		case r.Binds:
+			mark, binding = cell{"binds", paint.yellow}, r.Why
 		}
 		t.add(mark, cell{text: r.Rule}, cell{text: r.Workload})
 	}
 	t.render(b, paint, indent+"  ", width)
 	if why != "" { // those that lose all come after it
 		hang(b, indent+"  why: ", why, width, nil)
+	}
+	if binding != "" { // so do all that bind
+		hang(b, indent+"  binds: ", binding, width, nil)
 	}
 	for _, p := range x.Promises {
 		hang(b, indent+"  on ", p, width, nil)

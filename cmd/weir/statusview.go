@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -100,7 +101,7 @@ func (v *statusView) broken(s *agent.Status) {
 		if victims[c] == nil {
 			order = append(order, c)
 		}
-		victims[c] = append(victims[c], j.Workload+" "+j.Terms())
+		victims[c] = append(victims[c], strings.TrimSpace(j.Workload+" "+j.Terms()))
 	}
 	told := map[string]bool{}
 	for _, c := range order {
@@ -193,6 +194,9 @@ func carried(class, classes int) string {
 	return fmt.Sprintf("%d-%d", first, last)
 }
 
+// everybody stands in the place of a workload for all packets of a link.
+const everybody = "(all)"
+
 func (v *statusView) promises(s *agent.Status) {
 	colours := map[plan.Verdict]func(string) string{plan.Kept: v.green, plan.Broken: v.red, plan.Unprovable: v.yellow}
 	t := table{columns: []column{
@@ -208,8 +212,12 @@ func (v *statusView) promises(s *agent.Status) {
 		if beside[j.Workload] {
 			continue
 		}
-		t.add(cell{text: j.Workload}, cell{text: j.Link}, cell{text: j.Terms()},
-			cell{string(j.Verdict), colours[j.Verdict]}, cell{text: grouped(j.Traffic.Packets)},
+		workload, packets := cmp.Or(j.Workload, everybody), grouped(j.Traffic.Packets)
+		if j.Promise == plan.PromiseIngress {
+			packets = "" // they are not counted
+		}
+		t.add(cell{text: workload}, cell{text: j.Link}, cell{text: j.Terms()},
+			cell{string(j.Verdict), colours[j.Verdict]}, cell{text: packets},
 			cell{text: amount(j.Traffic.Bytes)}, cell{text: evidence(j)})
 		if j.Verdict == plan.Unprovable {
 			unprovable[j.Link] = reason(j.Evidence)
@@ -232,7 +240,7 @@ func evidence(j plan.Judgement) string {
 		return "see above"
 	}
 	first, measured, _ := strings.Cut(j.Evidence, "; ")
-	if j.Promise == plan.PromiseEgress {
+	if j.Promise != plan.PromisePriority {
 		last, _, _ := strings.Cut(measured, ",")
 		return last
 	}

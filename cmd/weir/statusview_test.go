@@ -134,6 +134,44 @@ workload  link  promise         verdict  packets      sent  evidence
 ssh       eth0  priority 15     kept          88  8.91 KiB  read back: priority 15
 backup    *     at most 50Mbit  kept       5,000  6.68 MiB  49.8Mbit in the last 5 s
 `},
+		{"limits of all kinds", 100, func(s *agent.Status) {
+			s.Verdict, s.Links, s.Unclaimed = "kept: all 4 promises", nil, nil
+			const measured = "; 9.9Mbit in the last 5 s, 10Mbit in the busiest; no packet dropped or marked"
+			here := limited(plan.Kept, "read back: at most 10Mbit"+measured)
+			here.Link, here.Max = "eth1", 1e7
+			out, in := here, here
+			out.Workload, out.Max, out.Traffic = "", 9e8, plan.Traffic{Packets: 7000, Bytes: 8e6}
+			in.Workload, in.Max, in.Promise, in.Traffic = "", 1e10, plan.PromiseIngress, plan.Traffic{Bytes: 3e6}
+			s.Promises = []plan.Judgement{limited(plan.Kept, "read back: at most 50Mbit"+measured), here, out, in}
+		}, `
+kept: all 4 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+workload  link  promise                 verdict  packets      sent  evidence
+backup    *     at most 50Mbit          kept       5,000  6.68 MiB  9.9Mbit in the last 5 s
+backup    eth1  at most 10Mbit          kept       5,000  6.68 MiB  9.9Mbit in the last 5 s
+(all)     eth1  egress at most 900Mbit  kept       7,000  7.63 MiB  9.9Mbit in the last 5 s
+(all)     eth1  ingress at most 10Gbit  kept              2.86 MiB  9.9Mbit in the last 5 s
+`},
+		{"a link's own limit is broken", 80, func(s *agent.Status) {
+			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 1 objects differ from the policy"
+			s.Links, s.Unclaimed = nil, nil
+			j := limited(plan.Broken, "its program at ingress does not run")
+			j.Workload, j.Link, j.Promise, j.Traffic = "", "eth1", plan.PromiseIngress, plan.Traffic{}
+			s.Promises = []plan.Judgement{j}
+			s.Differences = []plan.Difference{{Op: plan.Change, Object: "link eth1", Detail: "its program at ingress does not run"}}
+		}, `
+broken: 1 of 1 promises, 1 objects differ from the policy
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on eth1
+  wanted  ingress at most 50Mbit
+  got     its program at ingress does not run
+  next    weir apply policy.yaml
+
+workload  link  promise                 verdict  sent  evidence
+(all)     eth1  ingress at most 50Mbit  broken    0 B  see above
+`},
 		{"a limit that is exceeded", 80, func(s *agent.Status) {
 			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 0 objects differ from the policy"
 			s.Links, s.Unclaimed = nil, nil

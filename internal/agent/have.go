@@ -34,13 +34,17 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	if have.Rules, err = g.Rules(); err != nil {
 		return have, err
 	}
-	sockets := a.room().SocketsAttached() && (len(have.Rules.Limits) == 0 || a.room().PaceAttached())
+	limited, err := g.HasLimits()
+	if err != nil {
+		return have, err
+	}
+	sockets := a.room().SocketsAttached() && (!limited || a.room().PaceAttached())
 	for name, l := range r.Links {
 		s, err := a.readLink(g, l)
 		if err != nil {
 			return have, fmt.Errorf("link %s: %w", name, err)
 		}
-		s.Attached = s.Attached && sockets
+		s.Attached, s.Ingress = s.Attached && sockets, s.Ingress && sockets
 		have.Links[name] = s
 	}
 	return have, nil
@@ -67,11 +71,25 @@ func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState,
 			return err
 		}
 		s.Attached = want != 0 && want == a.attachedID(l)
-		s.Rules.Contracts, err = g.Promises(l.Index)
-		s.Rules.L2, s.Rules.BucketMask = l.L2, l.Queue.BucketMask()
+		if want, err = g.IngressID(l.Index); err != nil {
+			return err
+		}
+		s.Ingress = want != 0 && want == a.ingressID(l)
+		s.Rules, err = readRules(g, l)
 		return err
 	})
 	return s, err
+}
+
+// readRules asks a generation what contracts mean on a link.
+func readRules(g *bpf.Generation, l state.LinkRecord) (plan.LinkRules, error) {
+	r := plan.LinkRules{L2: l.L2, BucketMask: l.Queue.BucketMask()}
+	var err error
+	if r.Contracts, err = g.Promises(l.Index); err != nil {
+		return r, err
+	}
+	r.Egress, r.Ingress, err = g.OwnLimits(l.Index)
+	return r, err
 }
 
 // attachedID returns the id of our program that runs at the egress of a link.
@@ -79,7 +97,19 @@ func (a *Agent) attachedID(l state.LinkRecord) uint32 {
 	if !l.Filter {
 		return a.room().AttachedID(l.Index)
 	}
-	p, err := tc.ReadEgress(l.Index)
+	p, err := tc.ReadProgram(l.Index, tc.Egress)
+	if err != nil {
+		return 0
+	}
+	return p.ID
+}
+
+// ingressID is attachedID of what arrives by a link.
+func (a *Agent) ingressID(l state.LinkRecord) uint32 {
+	if !l.Filter {
+		return a.room().IngressID(l.Index)
+	}
+	p, err := tc.ReadProgram(l.Index, tc.Ingress)
 	if err != nil {
 		return 0
 	}

@@ -104,7 +104,39 @@ func attach(g *bpf.Generation, index int, tcx bool) error {
 	if tcx {
 		return g.AttachLink(index)
 	}
-	return tc.AttachEgress(index, g.Program(index), "weir_link_egress")
+	return tc.Attach(index, tc.Egress, g.Program(index), "weir_link_egress")
+}
+
+// addIngress adds the step that holds what arrives by a link to the link's own limit,
+// or ends that.
+func (c *change) addIngress(name string, l plan.LinkState, tcx bool) {
+	if !l.Ingress {
+		was, runs := c.record.Links[name], false
+		_ = c.inScope(func() error {
+			runs = c.ingressID(was) != 0
+			return nil
+		})
+		if runs {
+			c.add(fmt.Sprintf("detach link_ingress from %s", name), func() error { return c.detachIngress(was) })
+		}
+		return
+	}
+	c.add(fmt.Sprintf("attach link_ingress to %s", name), func() error {
+		return c.inScope(func() error {
+			if tcx {
+				return c.generation.AttachIngress(l.Index)
+			}
+			return tc.Attach(l.Index, tc.Ingress, c.generation.IngressProgram(l.Index), "weir_link_ingress")
+		})
+	})
+}
+
+// detachIngress takes link_ingress off a link. What else it brought stays.
+func (a *Agent) detachIngress(l state.LinkRecord) error {
+	if !l.Filter {
+		return a.room().DetachIngress(l.Index)
+	}
+	return ignoreGone(a.inScope(func() error { return tc.Detach(l.Index, tc.Ingress, true) }))
 }
 
 // removeLink adds the steps that leave a link as it was before Weir.
@@ -114,7 +146,10 @@ func (c *change) removeLink(name string) {
 		if !l.Filter {
 			return c.room().DetachLink(l.Index)
 		}
-		return ignoreGone(c.inScope(func() error { return tc.DetachEgress(l.Index, l.Clsact) }))
+		if err := c.detachIngress(l); err != nil {
+			return err
+		}
+		return ignoreGone(c.inScope(func() error { return tc.Detach(l.Index, tc.Egress, l.Clsact) }))
 	})
 	c.add(fmt.Sprintf("give %s its own queue back", name), func() error {
 		err := c.inScope(func() error { return restoreQueue(l) })

@@ -136,8 +136,8 @@ func (a *Agent) canLimit(ctx context.Context) error {
 	})
 }
 
-// held reads what became of the packets of limited contracts.
-func (a *Agent) held(r *state.Record) (map[plan.ContractID]plan.Held, error) {
+// held reads what became of the packets below each limit.
+func (a *Agent) held(r *state.Record) (map[plan.Owner]plan.Held, error) {
 	g, err := a.room().Open(r.Generation)
 	if err != nil {
 		return nil, err

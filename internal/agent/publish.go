@@ -33,7 +33,8 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		c.addLink(name, w, f.Links[name], f.Features.TCX)
 	}
 	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
-	if len(w.Rules.Limits) > 0 {
+	limited := o.LinkLimits+len(w.Rules.Limits) > 0
+	if limited {
 		c.add("pace connections below limits", func() error { return c.pace(c.generation) })
 	}
 	for _, name := range sortedKeys(w.Links) {
@@ -41,13 +42,14 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		c.add(fmt.Sprintf("attach link_egress to %s", name), func() error {
 			return c.inScope(func() error { return attach(c.generation, index, f.Features.TCX) })
 		})
+		c.addIngress(name, w.Links[name], f.Features.TCX)
 	}
 	for _, name := range sortedKeys(c.record.Links) {
 		if _, wanted := w.Links[name]; !wanted {
 			c.removeLink(name)
 		}
 	}
-	if len(w.Rules.Limits) == 0 {
+	if !limited {
 		c.addUnpace(ctx)
 	}
 	c.add("make generation the one that counts", func() error {
@@ -131,7 +133,8 @@ func (c *change) nextGeneration() (uint32, error) {
 
 func tableOptions(w *plan.Want, f plan.Facts) (bpf.Options, error) {
 	o := bpf.Options{Cgroups: max(len(w.Rules.Cgroups), len(w.Rules.Cgroups1)), Births: f.Features.RawTracepoint}
-	o.Limits = f.Features.CanLimit() || len(w.Rules.Limits) > 0
+	_, o.LinkLimits = w.CountLimits()
+	o.Limits = f.Features.CanLimit()
 	var err error
 	if o.Hierarchy1, err = hierarchy1(w.Rules.Controller1); err != nil {
 		return o, err

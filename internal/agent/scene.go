@@ -17,7 +17,7 @@ type scene struct {
 	record  *state.Record
 	g       *bpf.Generation
 	sockets *bpf.Sockets
-	rules   plan.Rules
+	have    plan.State // links as their promises, without what is on the device
 	tasks   map[uint32]uint32
 	names   map[plan.ContractID]string
 	mounts  workload.Hierarchies
@@ -42,7 +42,7 @@ func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 			return err
 		}
 		defer s.sockets.Close()
-		if s.rules, err = s.g.Rules(); err != nil {
+		if err := s.read(); err != nil {
 			return err
 		}
 		if s.tasks, err = s.sockets.Tasks(); err != nil {
@@ -58,28 +58,42 @@ func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 	})
 }
 
+// read asks what is in force: the promises of links that are there.
+func (s *scene) read() (err error) {
+	s.have = plan.State{Contracts: s.record.IDs.Names, Links: map[string]plan.LinkState{}}
+	if s.have.Rules, err = s.g.Rules(); err != nil {
+		return err
+	}
+	for link, l := range s.record.Links {
+		if rules, err := readRules(s.g, l); err == nil {
+			s.have.Links[link] = plan.LinkState{Index: l.Index, Queue: l.Queue, Rules: rules}
+		}
+	}
+	return nil
+}
+
 // draw asks the rules.
 func (s *scene) draw(subject string, of plan.Subject) *Explanation {
-	x := &Explanation{
-		SchemaVersion: schemaVersion, Subject: subject, Reasons: plan.Explain(of, s.rules, s.record.IDs.Names), Promises: []string{},
-	}
+	x := &Explanation{SchemaVersion: schemaVersion, Subject: subject, Reasons: plan.Explain(of, s.have), Promises: []string{}}
 	if len(x.Reasons) > 0 {
 		x.Workload = x.Reasons[0].Workload
 	}
-	for _, link := range sortedKeys(s.record.Links) {
-		l := s.record.Links[link]
-		promises, err := s.g.Promises(l.Index)
-		if err != nil {
-			continue
-		}
-		id := s.record.IDs.Names[x.Workload].ID
-		p, ok := promises[id]
+	id := s.record.IDs.Names[x.Workload].ID
+	for _, link := range sortedKeys(s.have.Links) {
+		l := s.have.Links[link]
+		p, ok := l.Rules.Contracts[id]
 		if !ok {
 			p.Priority = plan.Keep
 		}
 		x.Promises = append(x.Promises, link+": "+l.Queue.Describe(p.Priority))
+		if p.Here.Max != 0 {
+			x.Promises = append(x.Promises, link+": "+p.Here.Promise())
+		}
+		if l.Rules.Egress.Max != 0 {
+			x.Promises = append(x.Promises, link+": "+l.Rules.Egress.Promise()+", with all else that leaves by it")
+		}
 	}
-	if l, ok := s.rules.Limits[s.record.IDs.Names[x.Workload].ID]; ok {
+	if l, ok := s.have.Rules.Limits[id]; ok {
 		x.Promises = append(x.Promises, "all links together: "+l.Promise())
 	}
 	return x
@@ -109,7 +123,7 @@ func (s *scene) subject(p workload.Process) plan.Subject {
 		Tag: s.tasks[p.PID], UID: p.UID, HasUID: true, Exe: p.Exe.ID, ExePath: p.Exe.Path,
 		Cgroups: s.lineage(p.Cgroup2),
 	}
-	if c := s.rules.Controller1; c != "" {
+	if c := s.have.Rules.Controller1; c != "" {
 		of.Cgroup1.Path = p.Cgroup1[c]
 		of.Cgroup1.ID, _ = workload.CgroupID(filepath.Join(s.mounts.V1[c], of.Cgroup1.Path))
 	}

@@ -24,7 +24,8 @@ import (
 type street struct {
 	*Agent
 	client, router, server *testutil.Namespace
-	out                    testutil.End // the router's end of the bottleneck
+	in                     testutil.End // the router's end of the way to the client
+	out                    testutil.End // and of the bottleneck
 	target                 testutil.End // the server's
 }
 
@@ -33,6 +34,7 @@ func newStreet(t *testing.T) *street {
 	testutil.Needs(t, "root", "cgroup2")
 	s := &street{client: testutil.NewNamespace(t), router: testutil.NewNamespace(t), server: testutil.NewNamespace(t)}
 	home, gateway := testutil.Veth(t, s.client, s.router, testutil.VethOptions{})
+	s.in = gateway
 	s.out, s.target = testutil.Veth(t, s.router, s.server, testutil.VethOptions{})
 	route := func(ns *testutil.Namespace, at testutil.End, to testutil.End, via testutil.End) {
 		ns.Do(func() {

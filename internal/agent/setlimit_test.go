@@ -153,7 +153,7 @@ func (b *bench) heldOf(t *testing.T, pid uint32) plan.Held {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, known := held[r.IDs.Names[setName(pid)].ID]
+	h, known := held[plan.Owner{Contract: r.IDs.Names[setName(pid)].ID}]
 	if !known {
 		t.Fatalf("no limit of process %d among %v", pid, held)
 	}

@@ -46,9 +46,7 @@ func (w *Want) addRules(p *policy.Policy, f Facts) []policy.Diagnostic {
 	var more []policy.Diagnostic
 	r.Tuples, r.Flows, more = compileFlows(flows)
 	w.Rules = r
-	errs = append(errs, more...)
-	policy.Errors(errs).Sort()
-	return errs
+	return append(errs, more...)
 }
 
 // uid returns a user's number; Check has seen to it that there is one.

@@ -27,8 +27,8 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		if w.Via == policy.ViaNetPrio {
 			checkNetPrio(w, matched, f, add)
 		}
-		if w.Contract.Egress.Max != 0 && f.Root {
-			checkLimit(w, f.Features, add)
+		if e := w.Contract.Egress; !e.Empty() {
+			f.checkLimit(fmt.Sprintf("workload %q", w.Name), "egress", e.Span, add)
 		}
 		for _, s := range w.Match {
 			if w.Via == policy.ViaBPF {
@@ -75,6 +75,13 @@ func checkLink(l policy.Link, f Facts, add addFunc) {
 	}
 	if f.Root && f.Features.lacks(f.Features.TCX, FeatureTCX) && f.Features.lacks(f.Features.ClsBPF, FeatureClsBPF) {
 		add(l.Span, "weir doctor tells what this kernel has", "link %q: kernel runs no BPF program at egress (neither tcx nor cls_bpf)", l.Name)
+	}
+	object := fmt.Sprintf("link %q", l.Name)
+	if l.Egress.Max != 0 {
+		f.checkLimit(object, "egress", l.Egress.Span, add)
+	}
+	if l.Ingress.Max != 0 {
+		f.checkLimit(object, "ingress", l.Ingress.Span, add)
 	}
 	rung, why := Choose(l, lf, f.Features)
 	if why != "" && f.Root {
@@ -127,10 +134,14 @@ func checkNetPrio(w policy.Workload, matched string, f Facts, add addFunc) {
 	}
 }
 
-// checkLimit asks for what the programs count a limit with and pace TCP by.
-func checkLimit(w policy.Workload, f Features, add addFunc) {
-	for _, why := range f.NoLimits() {
-		add(w.Contract.Egress.Span, "leave egress out; weir doctor tells what this kernel has", "workload %q: %s", w.Name, why)
+// checkLimit asks for what the programs count a limit with and pace TCP by. key is
+// that of the limit.
+func (f Facts) checkLimit(object, key string, at policy.Span, add addFunc) {
+	if !f.Root {
+		return
+	}
+	for _, why := range f.Features.NoLimits() {
+		add(at, "leave "+key+" out; weir doctor tells what this kernel has", "%s: %s", object, why)
 	}
 }
 

@@ -115,6 +115,30 @@ workloads:
 	}
 }
 
+// TestCheckLimits asks for what limits need, of those on one link and of links.
+func TestCheckLimits(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {egress: {max: 1Gbit}, ingress: {max: 1Gbit}}, eth1: {}}
+workloads:
+  a: {match: [{port: 1}], egress: {links: {eth1: {max: 50Mbit}}}}
+`)
+	f := hostOf(p)
+	if got := findings(Check(p, f)); got != "" {
+		t.Errorf("all there: %s", got)
+	}
+	f.Features.SockOps = false
+	const want = `2:16: link "eth0": BPF programs of this kernel can not pace TCP (no cgroup sock_ops) | leave egress out; weir doctor tells what this kernel has
+2:38: link "eth0": BPF programs of this kernel can not pace TCP (no cgroup sock_ops) | leave ingress out; weir doctor tells what this kernel has
+4:27: workload "a": BPF programs of this kernel can not pace TCP (no cgroup sock_ops) | leave egress out; weir doctor tells what this kernel has`
+	if got := findings(Check(p, f)); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	f.Root = false
+	if got := findings(Check(p, f)); got != "" {
+		t.Errorf("not root: %s", got)
+	}
+}
+
 // TestCheckLimit asks for what limits need, of workloads that have one.
 func TestCheckLimit(t *testing.T) {
 	p := parsed(t, `version: 1

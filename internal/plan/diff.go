@@ -36,7 +36,7 @@ func Diff(have State, want *Want) []Difference {
 			if text := rules.of(was.ID, shall.ID); text != "" {
 				d.add(Change, "workload "+name, "%s", text)
 			}
-			d.contract("workload "+name, links, was.ID, shall.ID, have.Rules.Limits[was.ID].unlike(want.Rules.Limits[shall.ID]))
+			d.contract("workload "+name, links, was.ID, shall.ID, have.Rules.Limits[was.ID].unlike(want.Rules.Limits[shall.ID], "egress"))
 		}
 	}
 	d.strays(have, want, rules)
@@ -69,10 +69,8 @@ func (d *differences) strays(have State, want *Want, rules tallies) {
 			d.add(Change, fmt.Sprintf("contract %d", id), "is nobody's: %s", rules[id])
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(have.Rules.Limits)) {
-		if !known[id] {
-			d.add(Change, fmt.Sprintf("contract %d", id), "is nobody's: %s", have.Rules.Limits[id].Promise())
-		}
+	for _, id := range have.limitedBut(known) {
+		d.add(Change, fmt.Sprintf("contract %d", id), "is nobody's: %s", strings.Join(have.limitTerms(id), ", "))
 	}
 	if len(rules) == 0 && !slices.Equal(have.Rules.Tuples, want.Rules.Tuples) {
 		d.add(Change, "flows", "in another order")
@@ -93,7 +91,7 @@ type bothLinks struct {
 }
 
 // contract compares what one contract means on each link. limit says how its
-// limits differ, "" if they do not.
+// limits of all links differ, "" if they do not.
 func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, limit string) {
 	var changed []string
 	for i := range links {
@@ -107,6 +105,9 @@ func (d *differences) contract(object string, links []bothLinks, was, shall Cont
 			changed = append(changed, fmt.Sprintf("%s serial %d -> %d", l.name, a.Serial, b.Serial))
 		case a.Limited != b.Limited && limit == "":
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, limited(a), limited(b)))
+		}
+		if here := a.Here.unlike(b.Here, l.name); here != "" {
+			changed = append(changed, here)
 		}
 	}
 	if limit != "" {
@@ -149,10 +150,7 @@ func promises(id ContractID, s State) string {
 			texts = append(texts, link+" "+l.Queue.Describe(p.Priority))
 		}
 	}
-	if l, ok := s.Rules.Limits[id]; ok {
-		texts = append(texts, l.Promise())
-	}
-	if len(texts) == 0 {
+	if texts = append(texts, s.limitTerms(id)...); len(texts) == 0 {
 		return "priority as it comes"
 	}
 	return strings.Join(texts, ", ")

@@ -12,7 +12,7 @@ func (d *differences) link(name string, have State, want *Want) {
 		d.add(Remove, object, "%s%s", h.Queue, andBack(h.Root))
 		return
 	case !isThere:
-		d.add(Add, object, "%s, in place of %s", w.Queue, orNone(want.Before[name].Kind))
+		d.add(Add, object, "%s, in place of %s%s", w.Queue, orNone(want.Before[name].Kind), w.Rules.limits())
 		return
 	case h.Index != w.Index:
 		d.add(Change, object, "another device has this name now, with %s at its root", orNone(want.Before[name].Kind))
@@ -23,8 +23,18 @@ func (d *differences) link(name string, have State, want *Want) {
 		is, shall := h.Queue.unlike(w.Queue)
 		d.add(Change, object, "%s -> %s", is, shall)
 	}
-	if !h.Attached {
+	limits := h.Rules.unlikeLimits(w.Rules)
+	switch {
+	case !h.Attached:
 		d.add(Change, object, "its programs do not run")
+	case limits != "" || h.Ingress == w.Ingress:
+	case w.Ingress:
+		d.add(Change, object, "its program at ingress does not run")
+	default:
+		d.add(Change, object, "a program of its runs at ingress, where nothing is limited")
+	}
+	if limits != "" {
+		d.add(Change, object, "%s", limits)
 	}
 	if h.Rules.L2 != w.Rules.L2 {
 		d.add(Change, object, "its packets start with %d bytes of link layer, not %d", w.Rules.L2, h.Rules.L2)
@@ -32,6 +42,23 @@ func (d *differences) link(name string, have State, want *Want) {
 	if h.Queue == w.Queue && h.Rules.unowned() != w.Rules.unowned() {
 		d.add(Change, object, "packets that nobody claims have other priorities")
 	}
+}
+
+// limits puts into words what all packets of the link may take, behind what is said
+// before.
+func (r LinkRules) limits() (text string) {
+	if r.Egress.Max != 0 {
+		text += "; " + r.Egress.Promise()
+	}
+	if r.Ingress.Max != 0 {
+		text += "; ingress " + r.Ingress.String()
+	}
+	return text
+}
+
+// unlikeLimits says how the limits of two links' own differ, "" if they do not.
+func (r LinkRules) unlikeLimits(other LinkRules) string {
+	return phrases(r.Egress.unlike(other.Egress, "egress"), r.Ingress.unlike(other.Ingress, "ingress"))
 }
 
 // andBack says what stands at the root once Weir's queue is gone, where that is

@@ -56,6 +56,12 @@ workloads:
 // limited20 is before, with a limit of ssh's.
 var limited20 = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    egress: {max: 20Mbit}\n", 1)
 
+// limitedHere is before, with limits of ssh's on single links.
+var limitedHere = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    egress: {links: {eth0: {max: 20Mbit}, eth1: {max: 10Mbit}}}\n", 1)
+
+// limitedLinks is before, with limits of the links' own.
+var limitedLinks = strings.Replace(before, "  eth1: {}\n", "  eth1: {egress: {max: 900Mbit}, ingress: {max: 10Gbit}}\n", 1)
+
 func TestDiff(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string // to is from with "OLD=>NEW" applied, or a policy
@@ -118,6 +124,53 @@ func TestDiff(t *testing.T) {
 				l.Rules.Contracts[s.Contracts["ssh"].ID] = p
 			})
 		}, "~ workload ssh: eth0 not limited -> limited\n"},
+
+		"a limit on one link": {before, "    priority: 15=>    priority: 15\n    egress: {links: {eth1: {max: 10Mbit}}}", nil,
+			"~ workload ssh: eth1 not limited -> at most 10Mbit\n"},
+		"another limit on one link": {limitedHere, "max: 10Mbit=>max: 64Kbit", nil, "~ workload ssh: eth1 at most 10Mbit -> at most 64Kbit\n"},
+		"no limit on one link":      {limitedHere, "eth0: {max: 20Mbit}, =>", nil, "~ workload ssh: eth0 at most 20Mbit -> not limited\n"},
+		"limits of all kinds": {limitedHere, "    priority: 15\n    egress: {=>    priority: 12\n    egress: {max: 25Mbit, ", nil,
+			"~ workload ssh: eth0 class 7 -> class 6, eth1 priority 15 -> priority 12, egress not limited -> at most 25Mbit\n"},
+		"a limit on one link, and another scheduler": {limitedHere, "eth1: {}=>eth1: {scheduler: ets}", func(s *State) {
+			here1(s, s.Contracts["ssh"].ID, Limit{})
+		}, `
+~ link eth1: prio with 16 classes -> ets with 16 classes
+~ workload ssh: eth1 not limited -> at most 10Mbit
+`},
+		"a limit on one link alone": {"", "version: 1\nlinks: {eth0: {scheduler: none}}\nworkloads: {w: {match: [{port: 1}], egress: {links: {eth0: {max: 1Gbit}}}}}\n", nil,
+			"+ link eth0: its own qdisc, in place of fq_codel\n+ workload w: eth0 at most 1Gbit: port: 1\n"},
+		"a limit on one link that is gone": {limitedHere, limitedHere, func(s *State) { here1(s, s.Contracts["ssh"].ID, Limit{}) },
+			"~ workload ssh: eth1 not limited -> at most 10Mbit\n"},
+		"limits of nobody's": {before, before, func(s *State) {
+			s.Rules.Limits = map[ContractID]Limit{700: {1e9}}
+			here1(s, 700, Limit{1e6})
+			here1(s, 701, Limit{2e6})
+		}, "~ contract 700: is nobody's: egress at most 1Gbit, eth1 at most 1Mbit\n~ contract 701: is nobody's: eth1 at most 2Mbit\n"},
+		"a workload with limits of all kinds": {"", limitedHere, nil, `
++ link eth0: htb with 8 classes at 100Mbit, in place of fq_codel
++ link eth1: prio with 16 classes, in place of fq_codel
++ workload batch: eth0 class 2, eth1 priority 2: user: bob or cidr: 10.0.0.0/8 or cgroup: /a/*
++ workload ssh: eth0 class 7, eth1 priority 15, eth0 at most 20Mbit, eth1 at most 10Mbit: port: 22, protocol: tcp
++ net_prio group music: priority 3
+`},
+
+		"limits of a link": {before, "eth1: {}=>eth1: {egress: {max: 900Mbit}, ingress: {max: 10Gbit}}", nil,
+			"~ link eth1: egress not limited -> at most 900Mbit; ingress not limited -> at most 10Gbit\n"},
+		"another limit of a link":  {limitedLinks, "10Gbit=>5Gbit", nil, "~ link eth1: ingress at most 10Gbit -> at most 5Gbit\n"},
+		"no limit of a link":       {limitedLinks, ", ingress: {max: 10Gbit}=>", nil, "~ link eth1: ingress at most 10Gbit -> not limited\n"},
+		"no limit of a link's own": {limitedLinks, "egress: {max: 900Mbit}, =>", nil, "~ link eth1: egress at most 900Mbit -> not limited\n"},
+		"a link with limits": {"", "version: 1\nlinks: {eth0: {scheduler: none, ingress: {max: 1Gbit}, egress: {max: 1Mbit}}}\n", nil,
+			"+ link eth0: its own qdisc, in place of fq_codel; egress at most 1Mbit; ingress at most 1Gbit\n"},
+		"a program at ingress detached": {limitedLinks, limitedLinks, func(s *State) { driftOf(s, "eth1", func(l *LinkState) { l.Ingress = false }) },
+			"~ link eth1: its program at ingress does not run\n"},
+		"both programs detached": {limitedLinks, limitedLinks, func(s *State) {
+			driftOf(s, "eth1", func(l *LinkState) { l.Ingress, l.Attached = false, false })
+		}, "~ link eth1: its programs do not run\n"},
+		"a program at ingress too many": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Ingress = true }) },
+			"~ link eth0: a program of its runs at ingress, where nothing is limited\n"},
+		"a limit at ingress that is gone with its program": {limitedLinks, limitedLinks, func(s *State) {
+			driftOf(s, "eth1", func(l *LinkState) { l.Ingress, l.Rules.Ingress = false, Limit{} })
+		}, "~ link eth1: ingress not limited -> at most 10Gbit\n"},
 
 		"a link that is let go": {"version: 1\nlinks:\n  eth0: {}\n  eth1: {}\n", "  eth0: {}\n=>", func(s *State) {
 			drift(s, func(l *LinkState) { l.Root = Qdisc{Kind: "fq_codel", Default: true} })
@@ -194,11 +247,7 @@ func TestDiff(t *testing.T) {
 }
 
 // drift changes what is had of eth0.
-func drift(s *State, fn func(*LinkState)) {
-	l := s.Links["eth0"]
-	fn(&l)
-	s.Links["eth0"] = l
-}
+func drift(s *State, fn func(*LinkState)) { driftOf(s, "eth0", fn) }
 
 // TestDiffSaysAll walks from policy to policy: there is no difference if, and
 // only if, the states are equal.

@@ -136,12 +136,12 @@ func netPrio(f Facts) Finding {
 	return found
 }
 
-// limits is what only a policy with egress needs.
+// limits is what only a policy with egress or ingress needs.
 func limits(f Facts) Finding {
-	found := f.demand("limits", "workloads can be held to a rate by egress: TCP is paced, a bucket holds the rest", "egress", "",
+	found := f.demand("limits", "workloads and links can be held to a rate: TCP is paced, a bucket holds the rest", "egress and ingress", "",
 		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureTailCalls, f.Features.TailCalls}, feature{FeatureSockOps, f.Features.SockOps})
 	if found.State == FindingFail {
-		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only egress needs it"}
+		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only egress and ingress need it"}
 	}
 	return found
 }

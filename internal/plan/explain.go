@@ -25,15 +25,18 @@ type Reason struct {
 	Workload string `json:"workload"`
 	Rule     string `json:"rule"` // in words
 	Wins     bool   `json:"wins"`
-	Why      string `json:"why"` // it wins, or loses
+	Binds    bool   `json:"binds,omitempty"` // it loses, and the limits of its workload hold all the same
+	Why      string `json:"why"`             // it wins, or loses
 }
 
 // Explain returns every rule that fits a subject, the one that wins first. It
-// asks in the order in which the kernel side asks; no rule is the default.
-func Explain(s Subject, r Rules, contracts map[string]Contract) []Reason {
+// asks what the kernel holds in the order in which the kernel side asks; no rule
+// is the default.
+func Explain(s Subject, have State) []Reason {
+	r := have.Rules
 	names := map[ContractID]string{}
 	tags := map[uint32]string{}
-	for name, c := range contracts {
+	for name, c := range have.Contracts {
 		names[c.ID] = name
 		tags[c.Tag()] = name
 	}
@@ -47,9 +50,20 @@ func Explain(s Subject, r Rules, contracts map[string]Contract) []Reason {
 	if name, ok := tags[s.Tag]; ok && s.Tag != 0 {
 		add(name, "an explicit tag", "explicit tags come first")
 	}
+	claiming := lineage{}
+	if len(all) > 0 {
+		claiming.join(have.Contracts[all[0].Workload].ID)
+	}
 	for i, c := range s.Cgroups {
-		if id, ok := r.Cgroups[c.ID]; ok {
-			add(names[id], "cgroup "+c.Path, nearest(i))
+		id, ok := r.Cgroups[c.ID]
+		if !ok {
+			continue
+		}
+		add(names[id], "cgroup "+c.Path, nearest(i))
+		if above := claiming.join(id); above && len(have.limitTerms(id)) > 0 {
+			last := &all[len(all)-1]
+			last.Binds = true
+			last.Why += "; its limit binds all the same"
 		}
 	}
 	if id, ok := r.Cgroups1[s.Cgroup1.ID]; ok && s.Cgroup1.ID != 0 {

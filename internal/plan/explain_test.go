@@ -36,16 +36,16 @@ workloads:
 			Source: netip.MustParseAddrPort("10.0.0.1:4000"), Dest: netip.MustParseAddrPort("192.0.2.1:22")},
 	}
 	want := []Reason{
-		{"tagged", "an explicit tag", true, "explicit tags come first"},
-		{"near", "cgroup /a/b", false, "comes after an explicit tag"},
-		{"far", "cgroup /a", false, "comes after an explicit tag"},
-		{"old", "v1 cgroup memory:/e/b", false, "comes after an explicit tag"},
-		{"user", "user id 1000", false, "comes after an explicit tag"},
-		{"exe", "executable /bin/x", false, "comes after an explicit tag"},
-		{"net", "flow cidr 10.0.0.0/8 port 22", false, "comes after an explicit tag"},
-		{"port", "flow port 22 protocol tcp dscp ef", false, "comes after an explicit tag"},
+		{"tagged", "an explicit tag", true, false, "explicit tags come first"},
+		{"near", "cgroup /a/b", false, false, "comes after an explicit tag"},
+		{"far", "cgroup /a", false, false, "comes after an explicit tag"},
+		{"old", "v1 cgroup memory:/e/b", false, false, "comes after an explicit tag"},
+		{"user", "user id 1000", false, false, "comes after an explicit tag"},
+		{"exe", "executable /bin/x", false, false, "comes after an explicit tag"},
+		{"net", "flow cidr 10.0.0.0/8 port 22", false, false, "comes after an explicit tag"},
+		{"port", "flow port 22 protocol tcp dscp ef", false, false, "comes after an explicit tag"},
 	}
-	all := Explain(s, w.Rules, w.Contracts)
+	all := Explain(s, w.State)
 	if diff := gocmp.Diff(want, all); diff != "" {
 		t.Error(diff)
 	}
@@ -63,14 +63,70 @@ workloads:
 		{func() { s.Packet.Source = netip.MustParseAddrPort("172.16.0.1:4000") }, "the most specific flow; nothing else claims it"},
 	} {
 		step.take()
-		got := Explain(s, w.Rules, w.Contracts)
+		got := Explain(s, w.State)
 		if len(got) == 0 || got[0].Workload != want[i+1].Workload || !got[0].Wins || got[0].Why != step.why {
 			t.Errorf("step %d: %+v, want %s because %s", i, got, want[i+1].Workload, step.why)
 		}
 	}
 	s.Packet.Ports = false
-	if got := Explain(s, w.Rules, w.Contracts); got != nil {
+	if got := Explain(s, w.State); got != nil {
 		t.Errorf("nothing fits, but %+v", got)
+	}
+}
+
+// TestExplainBinds has limits further up: those of the nearest three workloads
+// bind all the same, each once.
+func TestExplainBinds(t *testing.T) {
+	const (
+		own   = "its own cgroup"
+		after = "comes after cgroup /x/x/x/x/x"
+		binds = after + "; its limit binds all the same"
+		tag   = "comes after an explicit tag"
+	)
+	const limit, here = ", egress: {max: 1Mbit}", ", egress: {links: {eth1: {max: 1Mbit}}}"
+	p, f := nested(t, "eth0: {}, eth1: {}", "", "", limit, "", here, "")
+	w := wanted(t, p, f, IDs{})
+	s := Subject{UID: 7, HasUID: true}
+	for i := 5; i >= 0; i-- {
+		s.Cgroups = append(s.Cgroups, CgroupMatch{nestedPath(i), uint64(100 + i)})
+	}
+	want := []Reason{
+		{"w5", "cgroup /x/x/x/x/x", true, false, own}, {"w4", "cgroup /x/x/x/x", false, true, binds},
+		{"w3", "cgroup /x/x/x", false, false, after}, {"w2", "cgroup /x/x", false, true, binds},
+		{"w1", "cgroup /x", false, false, after}, {"w0", "cgroup /", false, false, after},
+	}
+	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
+		t.Error(diff)
+	}
+	// Limits that are too far do not bind, whoever was set to have them.
+	w.Rules.Limits[w.Contracts["w1"].ID], w.Rules.Limits[w.Contracts["w5"].ID] = Limit{1e6}, Limit{1e6}
+	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
+		t.Errorf("too far: %s", diff)
+	}
+	// With a tag of its own the nearest cgroup is one of the three.
+	w.Contracts["set"] = Contract{ID: 999, Serial: 9}
+	s.Tag = w.Contracts["set"].Tag()
+	want = []Reason{
+		{"set", "an explicit tag", true, false, "explicit tags come first"},
+		{"w5", "cgroup /x/x/x/x/x", false, true, tag + "; its limit binds all the same"},
+		{"w4", "cgroup /x/x/x/x", false, true, tag + "; its limit binds all the same"},
+		{"w3", "cgroup /x/x/x", false, false, tag}, {"w2", "cgroup /x/x", false, false, tag},
+		{"w1", "cgroup /x", false, false, tag}, {"w0", "cgroup /", false, false, tag},
+	}
+	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
+		t.Errorf("tagged: %s", diff)
+	}
+	// A workload that claims two of the cgroups is bound once, and not by its own.
+	w.Rules.Cgroups[104], w.Rules.Cgroups[102] = w.Contracts["w5"].ID, w.Contracts["w3"].ID
+	w.Rules.Limits[w.Contracts["w3"].ID] = Limit{1e6}
+	s.Tag = 0
+	want = []Reason{
+		{"w5", "cgroup /x/x/x/x/x", true, false, own}, {"w5", "cgroup /x/x/x/x", false, false, after},
+		{"w3", "cgroup /x/x/x", false, true, binds}, {"w3", "cgroup /x/x", false, false, after},
+		{"w1", "cgroup /x", false, true, binds}, {"w0", "cgroup /", false, false, after},
+	}
+	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
+		t.Errorf("twice: %s", diff)
 	}
 }
 
@@ -88,7 +144,7 @@ workloads:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Explain(Subject{Packet: &packet}, w.Rules, w.Contracts); len(got) == 0 || got[0].Workload != want {
+		if got := Explain(Subject{Packet: &packet}, w.State); len(got) == 0 || got[0].Workload != want {
 			t.Errorf("%s: %+v, want %s", text, got, want)
 		}
 	}
@@ -164,7 +220,7 @@ func TestExplainAgrees(t *testing.T) {
 					}
 				}
 			}
-			got := Explain(Subject{Packet: &packet}, w.Rules, w.Contracts)
+			got := Explain(Subject{Packet: &packet}, w.State)
 			if (len(got) == 0) != (len(may) == 0) || len(got) > 0 && !may[got[0].Workload] {
 				t.Fatalf("%+v: Explain says %+v, a reader %v", packet, got, may)
 			}
@@ -210,7 +266,7 @@ func TestExplainOrder(t *testing.T) {
 			}
 		}
 		last := 0
-		for i, r := range Explain(s, w.Rules, w.Contracts) {
+		for i, r := range Explain(s, w.State) {
 			kind := last
 			for kind < len(rules) && !strings.HasPrefix(r.Rule, rules[kind]) {
 				kind++

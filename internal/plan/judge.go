@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,28 +30,33 @@ type Traffic struct {
 // one link, or about EveryLink: what net_prio carries to all that have no
 // priority of their own, and what all links together may carry.
 type Judgement struct {
-	Workload string       `json:"workload"`
+	Workload string       `json:"workload"` // "": whatever the link carries
 	Link     string       `json:"link"`
-	Promise  string       `json:"promise"`                                // PromisePriority or PromiseEgress
-	Priority policy.Level `json:"priority"`                               // -1, Unset, of egress
-	Max      policy.Rate  `json:"max,omitempty" jsonschema:"type=string"` // of egress
+	Promise  string       `json:"promise"`                                // PromisePriority, PromiseEgress or PromiseIngress
+	Priority policy.Level `json:"priority"`                               // -1, Unset, of a limit
+	Max      policy.Rate  `json:"max,omitempty" jsonschema:"type=string"` // of a limit
 	Verdict  Verdict      `json:"verdict"`
 	Evidence string       `json:"evidence"`
-	Traffic  Traffic      `json:"traffic"`
+	Traffic  Traffic      `json:"traffic"` // its packets are not counted at ingress
 }
 
 // The promises that are judged.
 const (
 	PromisePriority = "priority"
 	PromiseEgress   = "egress"
+	PromiseIngress  = "ingress"
 )
 
-// Terms puts into words what is promised: "priority 15", "at most 50Mbit".
+// Terms puts into words what is promised: "priority 15", "at most 50Mbit"; of a
+// link, "ingress at most 10Gbit".
 func (j Judgement) Terms() string {
-	if j.Promise == PromiseEgress {
-		return Limit{j.Max}.String()
+	switch {
+	case j.Promise == PromisePriority:
+		return "priority " + j.Priority.String()
+	case j.Workload == "":
+		return j.Promise + " " + Limit{j.Max}.String()
 	}
-	return "priority " + j.Priority.String()
+	return Limit{j.Max}.String()
 }
 
 // EveryLink stands for the devices of the host in a [Judgement].
@@ -58,9 +64,9 @@ const EveryLink = "*"
 
 // Judge holds every promise against what was read back. differences is what Diff
 // found between the two states, seen what passed on each link, and held what
-// became of the packets of each contract that has a limit.
+// became of the packets below each limit.
 func Judge(p *policy.Policy, want *Want, differences []Difference,
-	seen map[string]map[ContractID]Traffic, held map[ContractID]Held) []Judgement {
+	seen map[string]map[ContractID]Traffic, held map[Owner]Held) []Judgement {
 	wrong := map[string]string{}
 	for _, d := range differences {
 		if wrong[d.Object] == "" {
@@ -86,15 +92,39 @@ func Judge(p *policy.Policy, want *Want, differences []Difference,
 			all = append(all, j)
 		}
 		if limit, ok := want.Rules.Limits[id]; ok {
-			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseEgress, Priority: policy.Unset, Max: limit.Max}
-			h, known := held[id]
+			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseEgress}
 			for _, l := range p.Links {
 				j.Traffic.Packets += seen[l.Name][id].Packets
 			}
-			j.Traffic = Traffic{Packets: j.Traffic.Packets - min(j.Traffic.Packets, h.Dropped), Bytes: h.Bytes}
-			j.Verdict, j.Evidence = judgeLimit(limit, h, known, wrongOf(p.Links, w.Name, wrong))
-			all = append(all, j)
+			all = append(all, j.limit(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)))
 		}
+		for _, l := range p.Links {
+			if limit := want.Links[l.Name].Rules.Contracts[id].Here; limit.Max != 0 {
+				j := Judgement{Workload: w.Name, Link: l.Name, Promise: PromiseEgress}
+				j.Traffic.Packets = seen[l.Name][id].Packets
+				owner := Owner{Contract: id, Link: want.Links[l.Name].Index}
+				all = append(all, j.limit(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])))
+			}
+		}
+	}
+	for _, l := range p.Links {
+		all = append(all, judgeLink(l.Name, want.Links[l.Name], seen[l.Name], held, wrong["link "+l.Name])...)
+	}
+	return all
+}
+
+// judgeLink judges what all packets of a link may take.
+func judgeLink(name string, l LinkState, seen map[ContractID]Traffic, held map[Owner]Held, wrong string) (all []Judgement) {
+	if limit := l.Rules.Egress; limit.Max != 0 {
+		j := Judgement{Link: name, Promise: PromiseEgress}
+		for _, t := range seen {
+			j.Traffic.Packets += t.Packets
+		}
+		all = append(all, j.limit(limit, Owner{OwnEgress, l.Index}, held, wrong))
+	}
+	if limit := l.Rules.Ingress; limit.Max != 0 {
+		j := Judgement{Link: name, Promise: PromiseIngress}
+		all = append(all, j.limit(limit, Owner{OwnIngress, l.Index}, held, wrong))
 	}
 	return all
 }
@@ -109,18 +139,24 @@ func wrongOf(links []policy.Link, workload string, wrong map[string]string) stri
 	return wrong["workload "+workload]
 }
 
-// judgeLimit judges a limit by what passed below it, if that is known.
-func judgeLimit(limit Limit, h Held, known bool, wrong string) (Verdict, string) {
+// limit judges a limit by what passed below it, if that is known. j has its name, and
+// the packets that came to it.
+func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong string) Judgement {
+	h, known := held[owner]
+	j.Priority, j.Max = policy.Unset, limit.Max
+	j.Traffic = Traffic{Packets: j.Traffic.Packets - min(j.Traffic.Packets, h.Dropped), Bytes: h.Bytes}
 	evidence := "read back: " + limit.String()
 	switch {
 	case wrong != "":
-		return Broken, wrong
+		j.Verdict, j.Evidence = Broken, wrong
 	case !known:
-		return Unprovable, evidence + "; what passed below it could not be read"
+		j.Verdict, j.Evidence = Unprovable, evidence+"; what passed below it could not be read"
 	case h.Last > limit.bound():
-		return Broken, evidence + "; " + h.String()
+		j.Verdict, j.Evidence = Broken, evidence+"; "+h.String()
+	default:
+		j.Verdict, j.Evidence = Kept, evidence+"; "+h.String()
 	}
-	return Kept, evidence + "; " + h.String()
+	return j
 }
 
 // judgeNetPrio judges what the v1 controller carries. It writes the priority

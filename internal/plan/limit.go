@@ -2,22 +2,28 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// A Limit is what the packets of one contract may take of all links together.
+// A Limit is what some packets may take: those of one contract, of all links together
+// or of one alone; or those of one link, in one direction.
 type Limit struct {
 	Max policy.Rate // in bits on the wire, the Ethernet header included; 0: no limit
 }
 
-// LimitOf is a contract's limit as the kernel holds it and gives it back: in
-// whole bytes a second.
-func LimitOf(e policy.Egress) Limit { return Limit{e.Max - e.Max%8} }
+// LimitOf is a contract's limit of all links together.
+func LimitOf(e policy.Egress) Limit { return limitTo(e.Max) }
 
-// limitsOf are the limits of all contracts that have one.
+// limitTo is a limit as the kernel holds it and gives it back: in whole bytes a
+// second.
+func limitTo(max policy.Rate) Limit { return Limit{max - max%8} }
+
+// limitsOf are the limits of all links together, of all contracts that have one.
 func limitsOf(p *policy.Policy, ids IDs, explicit []Explicit) map[ContractID]Limit {
 	limits := map[ContractID]Limit{}
 	add := func(name string, of policy.Contract) {
@@ -36,16 +42,61 @@ func limitsOf(p *policy.Policy, ids IDs, explicit []Explicit) map[ContractID]Lim
 	return limits
 }
 
-// Terms puts into words what a contract promises: "priority 3, at most 50Mbit".
+// limitTerms puts into words the limits of a contract: "egress at most 50Mbit", and
+// "eth1 at most 10Mbit" of each link.
+func (s State) limitTerms(id ContractID) (terms []string) {
+	if l, ok := s.Rules.Limits[id]; ok {
+		terms = append(terms, l.Promise())
+	}
+	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
+		if l := s.Links[link].Rules.Contracts[id].Here; l.Max != 0 {
+			terms = append(terms, link+" "+l.String())
+		}
+	}
+	return terms
+}
+
+// limitedBut are the contracts that have limits, but for those that are known.
+func (s State) limitedBut(known map[ContractID]bool) []ContractID {
+	all := map[ContractID]bool{}
+	for id := range s.Rules.Limits {
+		all[id] = !known[id]
+	}
+	for _, l := range s.Links {
+		for id, p := range l.Rules.Contracts {
+			all[id] = !known[id] && (all[id] || p.Here.Max != 0)
+		}
+	}
+	maps.DeleteFunc(all, func(_ ContractID, stray bool) bool { return !stray })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Terms puts into words what a contract promises: "priority 3, at most 50Mbit,
+// eth1 at most 10Mbit".
 func Terms(of policy.Contract) string {
 	var terms []string
 	if !of.Priority.Empty() {
 		terms = append(terms, "priority "+of.Priority.String())
 	}
-	if of.Egress.Max != 0 || terms == nil {
-		terms = append(terms, Limit{of.Egress.Max}.String())
+	terms = append(terms, limitsOn(of.Egress, slices.Sorted(maps.Keys(of.Egress.PerLink))...)...)
+	if terms == nil {
+		return Limit{}.String()
 	}
 	return strings.Join(terms, ", ")
+}
+
+// limitsOn puts into words the limits of a contract that hold on links: that of all
+// together, and those of each.
+func limitsOn(e policy.Egress, links ...string) (terms []string) {
+	if e.Max != 0 {
+		terms = append(terms, Limit{e.Max}.String())
+	}
+	for _, link := range links {
+		if max := e.PerLink[link]; max != 0 {
+			terms = append(terms, link+" "+Limit{max}.String())
+		}
+	}
+	return terms
 }
 
 // Promise is the limit as a promise of its contract, in words: "egress at most
@@ -60,15 +111,16 @@ func (l Limit) String() string {
 	return "at most " + l.Max.String()
 }
 
-// unlike says how two limits differ, "" if they do not.
-func (l Limit) unlike(other Limit) string {
+// unlike says how two limits of what goes by a name differ, "" if they do not:
+// "egress not limited -> at most 50Mbit".
+func (l Limit) unlike(other Limit, name string) string {
 	if l == other {
 		return ""
 	}
-	return l.Promise() + " -> " + other.String()
+	return name + " " + l.String() + " -> " + other.String()
 }
 
-// limited says whether a contract is charged to its limit on one link.
+// limited says whether a contract is charged on one link to its limit of all.
 func limited(p Promise) string {
 	if p.Limited {
 		return "limited"
@@ -87,14 +139,27 @@ func (l Limit) bound() policy.Rate {
 	return l.Max + l.Max/50 + policy.Rate(packet*uint64(time.Second)/uint64(LimitWindow))
 }
 
-// Held is what became of the packets of one contract since the last apply.
+// An Owner is whose a limit is: a contract's, of all links together (Link 0) or of
+// one alone; or, with OwnEgress and OwnIngress, a link's.
+type Owner struct {
+	Contract ContractID
+	Link     int // index of its device
+}
+
+// The owners of the limits that a link itself has: no workload has these numbers.
+const (
+	OwnEgress  = Unclaimed
+	OwnIngress = Unclassified
+)
+
+// Held is what became of the packets below one limit since the last apply.
 type Held struct {
 	Bytes           uint64      // let through; on the wire
 	Dropped, Marked uint64      // packets: above the limit, or close to it and told so by ECN
 	Last, Most      policy.Rate // in bits on the wire, over the last whole LimitWindow, and over the busiest one
 }
 
-// String puts into words how close a contract came to its limit.
+// String puts into words how close they came to the limit.
 func (h Held) String() string {
 	if h.Bytes+h.Dropped == 0 {
 		return "no packet yet"

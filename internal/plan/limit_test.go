@@ -56,7 +56,7 @@ workloads:
 			if c.held != nil {
 				c.held(&held)
 			}
-			all := Judge(p, w, Diff(have, w), seen, map[ContractID]Held{w.Contracts["held"].ID: held})
+			all := Judge(p, w, Diff(have, w), seen, map[Owner]Held{{Contract: w.Contracts["held"].ID}: held})
 			if len(all) != 4 {
 				t.Fatalf("%d judgements: %+v", len(all), all)
 			}
@@ -72,6 +72,96 @@ workloads:
 	if unread.Verdict != Unprovable || unread.Evidence != "read back: at most 50Mbit; what passed below it could not be read" {
 		t.Errorf("not read: %+v", unread)
 	}
+}
+
+// Each limit is judged by itself, by what was held below it.
+func TestJudgeEveryLimit(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {egress: {max: 900Mbit}}, eth1: {ingress: {max: 10Gbit}}}
+workloads:
+  both: {match: [{port: 80}], egress: {max: 50Mbit, links: {eth1: {max: 10Mbit}}}}
+  here: {match: [{port: 443}], egress: {links: {eth0: {max: 1Mbit}}}}
+`)
+	f := hostOf(p)
+	w := wanted(t, p, f, IDs{})
+	both, here := w.Contracts["both"].ID, w.Contracts["here"].ID
+	eth0, eth1 := w.Links["eth0"].Index, w.Links["eth1"].Index
+	seen := map[string]map[ContractID]Traffic{
+		"eth0": {Unclaimed: {100, 1e5}, both: {40, 4e4}, here: {20, 2e4}}, "eth1": {Unclaimed: {7, 700}, both: {10, 1e4}},
+	}
+	held := map[Owner]Held{
+		{Contract: both}:   {Bytes: 5e4, Dropped: 5, Last: 4e7, Most: 5e7},
+		{both, eth1}:       {Bytes: 1e4, Dropped: 1, Last: 1e7, Most: 1e7},
+		{here, eth0}:       {Bytes: 2e4, Last: 5e6, Most: 5e6},
+		{OwnEgress, eth0}:  {Bytes: 1e6, Dropped: 60, Last: 9e8, Most: 9e8},
+		{OwnIngress, eth1}: {Bytes: 3e6, Marked: 2},
+		{here, eth1}:       {Bytes: 1, Last: 9e9, Most: 9e9}, // of no limit
+		{OwnIngress, eth0}: {Bytes: 1, Last: 9e9, Most: 9e9},
+		{OwnEgress, 0}:     {Bytes: 1, Last: 9e9, Most: 9e9},
+	}
+	of := func(workload, link, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
+		return Judgement{workload, link, promise, policy.Unset, max, verdict, evidence, Traffic{packets, bytes}}
+	}
+	const rest = "no packet dropped or marked"
+	want := []Judgement{
+		of("both", EveryLink, PromiseEgress, 5e7, Kept,
+			"read back: at most 50Mbit; 40Mbit in the last 5 s, 50Mbit in the busiest; 5 packets dropped, 0 marked", 45, 5e4),
+		of("both", "eth1", PromiseEgress, 1e7, Kept,
+			"read back: at most 10Mbit; 10Mbit in the last 5 s, 10Mbit in the busiest; 1 packets dropped, 0 marked", 9, 1e4),
+		of("here", "eth0", PromiseEgress, 1e6, Broken, "read back: at most 1Mbit; 5Mbit in the last 5 s, 5Mbit in the busiest; "+rest, 20, 2e4),
+		of("", "eth0", PromiseEgress, 9e8, Kept,
+			"read back: at most 900Mbit; 900Mbit in the last 5 s, 900Mbit in the busiest; 60 packets dropped, 0 marked", 100, 1e6),
+		of("", "eth1", PromiseIngress, 1e10, Kept, "read back: at most 10Gbit; not measured for 5 s yet; 0 packets dropped, 2 marked", 0, 3e6),
+	}
+	if diff := cmp.Diff(want, Judge(p, w, nil, seen, held)); diff != "" {
+		t.Error(diff)
+	}
+	for name, c := range map[string]struct {
+		have func(*State)
+		want [5]string // what breaks each; "" leaves it as it is
+	}{
+		"a link": {func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) }, [5]string{
+			"link eth0: its programs do not run", "", "its programs do not run", "its programs do not run", ""}},
+		"a program at ingress": {func(s *State) { driftOf(s, "eth1", func(l *LinkState) { l.Ingress = false }) }, [5]string{
+			"link eth1: its program at ingress does not run", "its program at ingress does not run", "", "", "its program at ingress does not run"}},
+		"a workload's limit": {func(s *State) { here1(s, both, Limit{}) }, [5]string{
+			"eth1 not limited -> at most 10Mbit", "eth1 not limited -> at most 10Mbit"}},
+		"a link's limit": {func(s *State) { drift(s, func(l *LinkState) { l.Rules.Egress = Limit{1e9} }) }, [5]string{
+			"link eth0: egress at most 1Gbit -> at most 900Mbit", "", "egress at most 1Gbit -> at most 900Mbit", "egress at most 1Gbit -> at most 900Mbit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := wanted(t, p, f, IDs{}).State
+			c.have(&have)
+			for i, j := range Judge(p, w, Diff(have, w), seen, held) {
+				shall := want[i]
+				if c.want[i] != "" {
+					shall.Verdict, shall.Evidence = Broken, c.want[i]
+				}
+				if diff := cmp.Diff(shall, j); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+	for _, j := range Judge(p, w, nil, nil, nil) {
+		if j.Verdict != Unprovable {
+			t.Errorf("not read: %+v", j)
+		}
+	}
+}
+
+// driftOf changes what is had of a link.
+func driftOf(s *State, link string, fn func(*LinkState)) {
+	l := s.Links[link]
+	fn(&l)
+	s.Links[link] = l
+}
+
+// here1 changes what a contract may take of eth1 alone.
+func here1(s *State, id ContractID, limit Limit) {
+	p := s.Links["eth1"].Rules.promise(id)
+	p.Here = limit
+	s.Links["eth1"].Rules.Contracts[id] = p
 }
 
 func TestHeld(t *testing.T) {
@@ -95,6 +185,9 @@ func TestTermsOfContract(t *testing.T) {
 		"priority 3, at most 1.5Gbit": {Priority: policy.Priority{Default: 3}, Egress: policy.Egress{Max: 15e8}},
 		"priority {eth0: 4}":          {Priority: policy.Priority{Default: policy.Unset, PerLink: map[string]policy.Level{"eth0": 4}}},
 		"not limited":                 {Priority: none},
+		"eth1 at most 10Mbit":         {Priority: none, Egress: policy.Egress{PerLink: map[string]policy.Rate{"eth1": 1e7}}},
+		"priority 3, at most 50Mbit, eth0 at most 20Mbit, eth1 at most 10Mbit": {Priority: policy.Priority{Default: 3},
+			Egress: policy.Egress{Max: 5e7, PerLink: map[string]policy.Rate{"eth1": 1e7, "eth0": 2e7}}},
 	} {
 		if got := Terms(c); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -104,8 +197,10 @@ func TestTermsOfContract(t *testing.T) {
 
 func TestTerms(t *testing.T) {
 	for want, j := range map[string]Judgement{
-		"priority 0":     {Promise: PromisePriority},
-		"at most 64Kbit": {Promise: PromiseEgress, Priority: policy.Unset, Max: 64_000},
+		"priority 0":             {Workload: "a", Promise: PromisePriority},
+		"at most 64Kbit":         {Workload: "a", Promise: PromiseEgress, Priority: policy.Unset, Max: 64_000},
+		"egress at most 1Gbit":   {Promise: PromiseEgress, Priority: policy.Unset, Max: 1e9},
+		"ingress at most 10Gbit": {Promise: PromiseIngress, Priority: policy.Unset, Max: 1e10},
 	} {
 		if got := j.Terms(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -96,6 +96,7 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		p.Links = append(p.Links, policy.Link{
 			Name: name, Rate: rapid.SampledFrom([]policy.Rate{0, 1e8, 1e9}).Draw(t, "rate"),
 			Scheduler: rapid.SampledFrom([]policy.Scheduler{policy.Auto, policy.HTB, policy.Prio, policy.None}).Draw(t, "scheduler"),
+			Egress:    policy.Bandwidth{Max: drawMax(t, "egress")}, Ingress: policy.Bandwidth{Max: drawMax(t, "ingress")},
 		})
 	}
 	slices.SortFunc(p.Links, func(a, b policy.Link) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
@@ -114,7 +115,12 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		}
 		taken[w.Name] = true
 		if w.Via == policy.ViaBPF {
-			w.Contract.Egress.Max = rapid.SampledFrom([]policy.Rate{0, 0, 2e7, 5e7}).Draw(t, "max")
+			w.Contract.Egress.Max = drawMax(t, "max")
+			for _, l := range p.Links {
+				if max := drawMax(t, "max on "+l.Name); max != 0 {
+					w.Contract.Egress.PerLink = map[string]policy.Rate{l.Name: max}
+				}
+			}
 		}
 		for j := range rapid.IntRange(1, 3).Draw(t, "selectors") {
 			s := drawSelector(t)
@@ -127,6 +133,11 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		p.Workloads = append(p.Workloads, w)
 	}
 	return p
+}
+
+// drawMax draws a limit, or none.
+func drawMax(t *rapid.T, label string) policy.Rate {
+	return rapid.SampledFrom([]policy.Rate{0, 0, 2e7, 5e7}).Draw(t, label)
 }
 
 func drawPriority(t *rapid.T) policy.Priority {

@@ -3,9 +3,13 @@ package plan
 import "github.com/weir-net/weir/internal/policy"
 
 // linkRules says what every contract means on one link.
-func linkRules(p *policy.Policy, link string, q Queue, f LinkFacts, ids IDs, explicit []Explicit) LinkRules {
-	r := LinkRules{Contracts: make(map[ContractID]Promise, int(FirstID)+len(ids.Names))}
-	r.BucketMask = q.BucketMask()
+func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, explicit []Explicit) LinkRules {
+	link := l.Name
+	r := LinkRules{
+		Contracts:  make(map[ContractID]Promise, int(FirstID)+len(ids.Names)),
+		BucketMask: q.BucketMask(),
+		Egress:     limitTo(l.Egress.Max), Ingress: limitTo(l.Ingress.Max),
+	}
 	if f.Ethernet {
 		r.L2 = 14
 	}
@@ -31,7 +35,7 @@ func linkRules(p *policy.Policy, link string, q Queue, f LinkFacts, ids IDs, exp
 // PromiseOf is what a contract that has a number means on a link with a queue.
 func PromiseOf(of policy.Contract, c Contract, link string, q Queue) Promise {
 	p := promise(of.Priority, link, q)
-	p.Serial, p.Limited = c.Serial, of.Egress.Max != 0
+	p.Serial, p.Limited, p.Here = c.Serial, of.Egress.Max != 0, limitTo(of.Egress.PerLink[link])
 	return p
 }
 

@@ -88,13 +88,16 @@ type LinkRules struct {
 	Contracts  map[ContractID]Promise
 	L2         uint8  // bytes before the network header: 14 or 0
 	BucketMask uint32 // what of a flow's hash is added to a class id; 0: nothing
+	// What all packets together may take that leave by the link, or arrive by it.
+	Egress, Ingress Limit
 }
 
 // A Promise is what a contract means on one link.
 type Promise struct {
 	Priority uint32 // skb->priority as it is written, or Keep
 	Serial   uint16
-	Limited  bool // the contract has one of Rules.Limits
+	Limited  bool  // the contract has one of Rules.Limits
+	Here     Limit // what it may take of this link alone
 }
 
 // Keep leaves the priority that others gave a packet.

@@ -11,6 +11,24 @@ type State struct {
 	Groups    map[string]Group    // the name of a workload -> its v1 net_prio group
 }
 
+// CountLimits returns how many limits hold on all links together, and how many on
+// one of them alone.
+func (s State) CountLimits() (together, here int) {
+	for _, l := range s.Links {
+		for _, p := range l.Rules.Contracts {
+			if p.Here.Max != 0 {
+				here++
+			}
+		}
+		for _, own := range []Limit{l.Rules.Egress, l.Rules.Ingress} {
+			if own.Max != 0 {
+				here++
+			}
+		}
+	}
+	return len(s.Rules.Limits), here
+}
+
 // A LinkState is one link under contract.
 type LinkState struct {
 	Index    int
@@ -18,6 +36,7 @@ type LinkState struct {
 	Drift    string // in words: how the queue on the device differs from any that Weir builds
 	Root     Qdisc  // what is put back at the root when the link is let go; Kind "" where that is not known
 	Attached bool   // link_egress runs, and is of the generation that counts
+	Ingress  bool   // so does link_ingress, which a limit of what arrives needs
 	Rules    LinkRules
 }
 

@@ -64,12 +64,14 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung
 		w.Before[l.Name] = f.Links[l.Name].Root
+		rules := linkRules(p, l, rung.Queue, f.Links[l.Name], w.IDs, explicit)
 		w.Links[l.Name] = LinkState{
-			Index: f.Links[l.Name].Index, Queue: rung.Queue, Attached: true,
-			Rules: linkRules(p, l.Name, rung.Queue, f.Links[l.Name], w.IDs, explicit),
+			Index: f.Links[l.Name].Index, Queue: rung.Queue,
+			Attached: true, Ingress: rules.Ingress.Max != 0, Rules: rules,
 		}
 	}
-	if errs = w.addRules(p, f); len(errs) > 0 {
+	errs = append(w.addRules(p, f), w.checkNesting(p, f)...)
+	if policy.Errors(errs).Sort(); len(errs) > 0 {
 		return nil, errs
 	}
 	w.Rules.Limits = limitsOf(p, w.IDs, explicit)

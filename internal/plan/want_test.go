@@ -28,13 +28,13 @@ func TestWanted(t *testing.T) {
 	for link, want := range map[string]map[ContractID]Promise{
 		"eth0": {
 			Unclaimed: {Priority: htb(3)}, Unclassified: {Priority: htb(3)}, LadderID: {Priority: htb(0)}, LadderID + 15: {Priority: htb(7)},
-			ssh.ID: {htb(7), ssh.Serial, true}, batch.ID: {htb(2), batch.Serial, false}, set.ID: {htb(5), set.Serial, false},
-			held.ID: {Keep, held.Serial, true}, below.ID: {Keep, below.Serial, true},
+			ssh.ID: {htb(7), ssh.Serial, true, Limit{}}, batch.ID: {htb(2), batch.Serial, false, Limit{}}, set.ID: {htb(5), set.Serial, false, Limit{}},
+			held.ID: {Keep, held.Serial, true, Limit{}}, below.ID: {Keep, below.Serial, true, Limit{}},
 		},
 		"eth1": {
 			Unclaimed: {Priority: Keep}, Unclassified: {Priority: Keep}, LadderID: {Priority: 0}, LadderID + 15: {Priority: 15},
-			ssh.ID: {15, ssh.Serial, true}, batch.ID: {2, batch.Serial, false}, set.ID: {11, set.Serial, false},
-			held.ID: {Keep, held.Serial, true}, below.ID: {Keep, below.Serial, true},
+			ssh.ID: {15, ssh.Serial, true, Limit{}}, batch.ID: {2, batch.Serial, false, Limit{}}, set.ID: {11, set.Serial, false, Limit{}},
+			held.ID: {Keep, held.Serial, true, Limit{}}, below.ID: {Keep, below.Serial, true, Limit{}},
 		},
 	} {
 		got := w.Links[link].Rules
@@ -55,6 +55,39 @@ func TestWanted(t *testing.T) {
 		t.Error("a net_prio workload has a contract of BPF's")
 	}
 	if diff := cmp.Diff(map[string]Group{"music": {Default: 3}}, w.Groups); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWantedLimits(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {egress: {max: 900.000007Mbit}}, eth1: {ingress: {max: 64.009Kbit}}, eth2: {}}
+workloads:
+  both: {match: [{port: 80}], priority: 3, egress: {max: 50Mbit, links: {eth1: {max: 64.003Kbit}, eth2: {max: 10Mbit}}}}
+  here: {match: [{port: 443}], egress: {links: {eth0: {max: 1Mbit}}}}
+`)
+	w := wanted(t, p, hostOf(p), IDs{})
+	both, here := w.Contracts["both"], w.Contracts["here"]
+	for link, want := range map[string]struct {
+		egress, ingress, both, here Limit
+	}{
+		"eth0": {egress: Limit{900_000_000}, here: Limit{1_000_000}},
+		"eth1": {ingress: Limit{64_008}, both: Limit{64_000}},
+		"eth2": {both: Limit{10_000_000}},
+	} {
+		l := w.Links[link]
+		if l.Rules.Egress != want.egress || l.Rules.Ingress != want.ingress || l.Ingress != (want.ingress.Max != 0) {
+			t.Errorf("%s: egress %v, ingress %v, program %v", link, l.Rules.Egress, l.Rules.Ingress, l.Ingress)
+		}
+		for id, promise := range map[ContractID]Promise{
+			both.ID: {3, both.Serial, true, want.both}, here.ID: {Keep, here.Serial, false, want.here}, Unclaimed: {Priority: Keep},
+		} {
+			if got := l.Rules.Contracts[id]; got != promise {
+				t.Errorf("%s: contract %d means %+v, want %+v", link, id, got, promise)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[ContractID]Limit{both.ID: {50_000_000}}, w.Rules.Limits); diff != "" {
 		t.Error(diff)
 	}
 }

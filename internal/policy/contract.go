@@ -21,11 +21,11 @@ func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 	}
 	onLinks := via == ViaBPF && viaKnown && !m.linksOpen
 	if onLinks && len(m.declared) == 0 {
-		help := "declare one, as in links: {eth0: {}}"
+		name := ""
 		if len(raw.perLink) > 0 && raw.perLink[0].link.text != "default" {
-			help = "declare it: links: {" + quoteless(raw.perLink[0].link.text) + ": {}}"
+			name = raw.perLink[0].link.text
 		}
-		m.noLinks(raw.key.span, "this priority has no link to hold on", help)
+		m.noLinks(raw.key.span, "this priority has no link to hold on", name)
 		onLinks = false
 	}
 	for _, each := range raw.perLink {
@@ -38,12 +38,7 @@ func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 			p.Default = level
 			continue
 		}
-		if onLinks && !m.isLink[name] {
-			m.report(each.link.span, "link "+quote(name)+" is not declared",
-				DidYouMean(name, m.declared, "declare it under links, or leave it out"))
-		} else if !onLinks {
-			m.refuse(each.link.span, CheckLinkName(name))
-		}
+		m.linkKey(each.link, onLinks)
 		if p.PerLink == nil {
 			p.PerLink = make(map[string]Level, len(raw.perLink))
 		}
@@ -52,12 +47,29 @@ func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 	return p
 }
 
-// noLinks reports, once, that a promise has no link to be kept on.
-func (m *meaning) noLinks(at Span, what, help string) {
-	if !m.homeless {
-		m.homeless = true
-		m.report(at, what+": no links are declared", help)
+// linkKey reports a key that is no declared link; where it need not be one, or the
+// links are not known, one that cannot be the name of a device.
+func (m *meaning) linkKey(key scalar, declared bool) {
+	switch {
+	case !declared:
+		m.refuse(key.span, CheckLinkName(key.text))
+	case !m.isLink[key.text]:
+		m.report(key.span, "link "+quote(key.text)+" is not declared",
+			DidYouMean(key.text, m.declared, "declare it under links, or leave it out"))
 	}
+}
+
+// noLinks reports, once, that a promise has no link to be kept on. It may name one.
+func (m *meaning) noLinks(at Span, what, name string) {
+	if m.homeless {
+		return
+	}
+	m.homeless = true
+	help := "declare one, as in links: {eth0: {}}"
+	if name != "" {
+		help = "declare it: links: {" + quoteless(name) + ": {}}"
+	}
+	m.report(at, what+": no links are declared", help)
 }
 
 func (m *meaning) level(s scalar) Level {

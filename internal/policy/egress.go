@@ -1,50 +1,91 @@
 package policy
 
-// The least and the most that a workload can be held to: what the fair rate of
-// a workload's flows is computed and simulated for (docs/limits.md).
+// The least and the most that a workload or a link can be held to: what the fair
+// rate of the flows below a limit is computed and simulated for (docs/limits.md).
 const (
 	MinEgress Rate = 64e3
 	MaxEgress Rate = 100e9
 )
 
-// egress reads the limit of a workload. viaKnown is false where a wrong via
-// leaves open what carries it.
-func (m *meaning) egress(raw rawEgress, via Via, viaKnown bool) Egress {
+// Empty reports that nothing is limited.
+func (e Egress) Empty() bool { return e.Max == 0 && len(e.PerLink) == 0 }
+
+// egress reads the limits of a workload. viaKnown is false where a wrong via
+// leaves open what carries them.
+func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 	e := Egress{Span: raw.key.span}
+	onLinks := via == ViaBPF && viaKnown && !m.linksOpen
 	switch {
 	case raw.key.kind == absent:
 		return e
 	case via == ViaNetPrio:
 		m.report(e.Span, "net_prio carries priorities only: it cannot hold a limit", "leave via out, or egress")
-	case viaKnown && !m.linksOpen && len(m.declared) == 0:
-		m.noLinks(e.Span, "this egress has no link to be limited on", "declare one, as in links: {eth0: {}}")
+	case onLinks && len(m.declared) == 0:
+		name := ""
+		if len(raw.links) > 0 {
+			name = raw.links[0].key.text
+		}
+		m.noLinks(e.Span, "this egress has no link to be limited on", name)
+		onLinks = false
 	}
-	if raw.keys.record && !raw.keys.has("max") {
-		m.report(e.Span, "egress has no max", egressHelp)
+	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("links") {
+		m.report(e.Span, "egress has neither max nor links", raw.help())
 	}
-	if raw.max.given() {
-		max, err := ParseEgressMax(raw.max.text)
-		m.refuse(raw.max.span, err)
-		e.Max = max
+	e.Max = m.max(raw, "a workload")
+	for _, each := range raw.links {
+		m.linkKey(each.key, onLinks)
+		m.needsMax(each, "egress of link "+quote(each.key.text))
+		if e.PerLink == nil {
+			e.PerLink = make(map[string]Rate, len(raw.links))
+		}
+		e.PerLink[each.key.text] = m.max(each, "a workload")
 	}
 	return e
 }
 
+// bandwidth reads what a link may carry in one direction.
+func (m *meaning) bandwidth(raw rawBandwidth) Bandwidth {
+	m.needsMax(raw, raw.key.text)
+	return Bandwidth{Max: m.max(raw, "a link"), Span: raw.key.span}
+}
+
+// needsMax reports a mapping without its only key.
+func (m *meaning) needsMax(raw rawBandwidth, what string) {
+	if raw.keys.record && !raw.keys.has("max") {
+		m.report(raw.key.span, what+" has no max", raw.help())
+	}
+}
+
+// max reads the limit of what is held to it, 0 if there is none.
+func (m *meaning) max(raw rawBandwidth, held string) Rate {
+	if !raw.max.given() {
+		return 0
+	}
+	max, err := parseMax(raw.max.text, held, quoteless(raw.key.text))
+	m.refuse(raw.max.span, err)
+	return max
+}
+
 // ParseEgressMax reads a rate that a workload can be held to, as [ParseRate] reads
 // rates: from MinEgress to MaxEgress. The error is a *ValueError.
-func ParseEgressMax(s string) (Rate, error) {
+func ParseEgressMax(s string) (Rate, error) { return parseMax(s, "a workload", "egress") }
+
+// parseMax reads a rate that something can be held to; key is what says so.
+func parseMax(s, held, key string) (Rate, error) {
 	rate, err := ParseRate(s)
 	switch {
 	case err != nil:
 		return 0, err
 	case rate < MinEgress:
-		return 0, &ValueError{"max " + clip(s) + " is below " + MinEgress.String() + ", the least that a workload can be held to", "raise it"}
+		return 0, &ValueError{"max " + clip(s) + " is below " + MinEgress.String() + ", the least that " + held + " can be held to", "raise it"}
 	case rate > MaxEgress:
-		return 0, &ValueError{"max " + clip(s) + " is above " + MaxEgress.String() + ", the most that a workload can be held to",
-			"lower it, or leave egress out"}
+		return 0, &ValueError{"max " + clip(s) + " is above " + MaxEgress.String() + ", the most that " + held + " can be held to",
+			"lower it, or leave " + key + " out"}
 	}
 	return rate, nil
 }
 
-// egressHelp shows how a limit is written.
-const egressHelp = "as in egress: {max: 50Mbit}"
+// help shows how the limit is written.
+func (r rawBandwidth) help() string { return maxHelp(quoteless(r.key.text)) }
+
+func maxHelp(key string) string { return "as in " + key + ": {max: 50Mbit}" }

@@ -16,7 +16,7 @@ import (
 func TestParseMeaning(t *testing.T) {
 	src := `version: 1
 links:
-  eth1: {rate: 1.5Gbit, scheduler: htb, adopt: true}
+  eth1: {rate: 1.5Gbit, scheduler: htb, adopt: true, egress: {max: 1.5Gbit}, ingress: {max: 100Gbit}}
   eth0:
 workloads:
   web:
@@ -35,7 +35,7 @@ workloads:
   held:
     match: [{pid: 2}]
     egress: {max: 1.5Mbit}
-  both: {match: [{pid: 3}], egress: {max: 64Kbit}, priority: 1}
+  both: {match: [{pid: 3}], egress: {max: 64Kbit, links: {eth1: {max: 2Mbit}, eth0: {max: 64Kbit}}}, priority: 1}
   plain: {match: [{protocol: 0}], priority: 0, via: bpf}
 default: {priority: 3}
 `
@@ -48,7 +48,8 @@ default: {priority: 3}
 		File: "dir/p.yaml",
 		Links: []Link{
 			{Name: "eth0", Scheduler: Auto},
-			{Name: "eth1", Rate: 1_500_000_000, Scheduler: HTB, Adopt: true},
+			{Name: "eth1", Rate: 1_500_000_000, Scheduler: HTB, Adopt: true,
+				Egress: Bandwidth{Max: 1_500_000_000}, Ingress: Bandwidth{Max: 100_000_000_000}},
 		},
 		Workloads: []Workload{
 			{
@@ -72,9 +73,10 @@ default: {priority: 3}
 				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Max: 1_500_000}},
 			},
 			{
-				Name:     "both",
-				Match:    []Selector{{Kind: KindPID, PID: 3}},
-				Contract: Contract{Priority: Priority{Default: 1}, Egress: Egress{Max: 64_000}},
+				Name:  "both",
+				Match: []Selector{{Kind: KindPID, PID: 3}},
+				Contract: Contract{Priority: Priority{Default: 1},
+					Egress: Egress{Max: 64_000, PerLink: map[string]Rate{"eth0": 64_000, "eth1": 2_000_000}}},
 			},
 			{
 				Name:     "plain",
@@ -90,16 +92,18 @@ default: {priority: 3}
 	}
 	web := got.Workloads[0]
 	for what, c := range map[string]struct{ got, want Span }{
-		"link":      {got.Links[1].Span, Span{3, 3, 3, 7}},
-		"scheduler": {got.Links[1].SchedulerSpan, Span{3, 36, 3, 39}},
-		"none":      {got.Links[0].SchedulerSpan, Span{}},
+		"link":             {got.Links[1].Span, Span{3, 3, 3, 7}},
+		"scheduler":        {got.Links[1].SchedulerSpan, Span{3, 36, 3, 39}},
+		"none":             {got.Links[0].SchedulerSpan, Span{}},
+		"egress of a link": {got.Links[1].Egress.Span, Span{3, 54, 3, 60}}, "ingress": {got.Links[1].Ingress.Span, Span{3, 78, 3, 85}},
+		"no limit":  {got.Links[0].Egress.Span, Span{}},
 		"workload":  {web.Span, Span{6, 3, 6, 6}},
 		"unit":      {web.Match[0].Span, Span{8, 15, 8, 20}},
 		"flow":      {web.Match[1].Span, Span{9, 9, 12, 17}},
 		"contract":  {web.Contract.Span, Span{14, 5, 14, 13}},
 		"egress":    {got.Workloads[2].Contract.Egress.Span, Span{21, 5, 21, 11}},
 		"limit":     {got.Workloads[2].Contract.Span, Span{21, 5, 21, 11}},
-		"both":      {got.Workloads[3].Contract.Span, Span{22, 52, 22, 60}},
+		"both":      {got.Workloads[3].Contract.Span, Span{22, 102, 22, 110}},
 		"no egress": {web.Contract.Egress.Span, Span{}},
 		"default":   {got.Default.Span, Span{24, 1, 24, 8}},
 	} {
@@ -181,8 +185,16 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 	b.WriteString("version: 1\nlinks:\n")
 	for _, link := range links {
 		fmt.Fprintf(&b, "  \"%s\": {scheduler: %s", link, rapid.SampledFrom(schedulers()).Draw(t, "scheduler"))
+		rate := MaxEgress // what egress may have, or more
 		if rapid.Bool().Draw(t, "rated") {
-			fmt.Fprintf(&b, ", rate: %s", Rate(rapid.Uint64Min(uint64(MinRate)).Draw(t, "rate")))
+			rate = Rate(rapid.Uint64Min(uint64(MinRate)).Draw(t, "rate"))
+			fmt.Fprintf(&b, ", rate: %s", rate)
+		}
+		if rate >= MinEgress && rapid.Bool().Draw(t, "egress") {
+			fmt.Fprintf(&b, ", egress: {max: %s}", min(rate, drawMax(t)))
+		}
+		if rapid.Bool().Draw(t, "ingress") {
+			fmt.Fprintf(&b, ", ingress: {max: %s}", drawMax(t))
 		}
 		fmt.Fprintf(&b, ", adopt: %v}\n", rapid.Bool().Draw(t, "adopt"))
 	}
@@ -195,7 +207,19 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 	}
 	promises := func() string {
 		egress := func() string {
-			return fmt.Sprintf("egress: {max: %s}", Rate(rapid.Uint64Range(uint64(MinEgress), uint64(MaxEgress)).Draw(t, "max")))
+			var keys []string
+			if rapid.Bool().Draw(t, "of all links") {
+				keys = append(keys, fmt.Sprintf("max: %s", drawMax(t)))
+			}
+			if keys == nil || rapid.Bool().Draw(t, "of single links") {
+				some := links[:rapid.IntRange(1, len(links)).Draw(t, "limited")]
+				each := make([]string, len(some))
+				for i, link := range some {
+					each[i] = fmt.Sprintf("\"%s\": {max: %s}", link, drawMax(t))
+				}
+				keys = append(keys, "links: {"+strings.Join(each, ", ")+"}")
+			}
+			return "egress: {" + strings.Join(keys, ", ") + "}"
 		}
 		switch rapid.IntRange(0, 2).Draw(t, "promises") {
 		case 0:
@@ -235,6 +259,10 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 		fmt.Fprintf(&b, "default: {priority: %s}\n", priority())
 	}
 	return b.String(), workloads
+}
+
+func drawMax(t *rapid.T) Rate {
+	return Rate(rapid.Uint64Range(uint64(MinEgress), uint64(MaxEgress)).Draw(t, "max"))
 }
 
 // Parse takes every valid policy, and the schema takes what Parse takes.
@@ -324,8 +352,23 @@ func checkPolicy(t failer, p *Policy) {
 			}
 		}
 	}
+	checkMax := func(max Rate, at Span) {
+		if max < MinEgress || max > MaxEgress || at.Line == 0 {
+			t.Errorf("max %v at %v", max, at)
+		}
+	}
+	declared := map[string]bool{}
 	for _, l := range p.Links {
+		declared[l.Name] = true
 		if CheckLinkName(l.Name) != nil || l.Scheduler == "" || l.Span.Line == 0 {
+			t.Errorf("link %+v", l)
+		}
+		for _, b := range []Bandwidth{l.Egress, l.Ingress} {
+			if b != (Bandwidth{}) {
+				checkMax(b.Max, b.Span)
+			}
+		}
+		if l.Rate != 0 && l.Egress.Max > l.Rate {
 			t.Errorf("link %+v", l)
 		}
 	}
@@ -333,12 +376,21 @@ func checkPolicy(t failer, p *Policy) {
 		if checkWorkloadName(w.Name) != nil || len(w.Match) == 0 || w.Span.Line == 0 || w.Contract.Span.Line == 0 {
 			t.Errorf("workload %+v", w)
 		}
-		if e := w.Contract.Egress; e.Max == 0 {
+		e := w.Contract.Egress
+		if e.Empty() || !w.Contract.Priority.Empty() {
 			checkPriority(w.Contract.Priority)
-		} else if e.Max < MinEgress || e.Max > MaxEgress || e.Span.Line == 0 || w.Via != ViaBPF || len(p.Links) == 0 {
+		}
+		if e.Max != 0 {
+			checkMax(e.Max, e.Span)
+		}
+		for link, max := range e.PerLink {
+			checkMax(max, e.Span)
+			if !declared[link] {
+				t.Errorf("workload %+v", w)
+			}
+		}
+		if !e.Empty() && (w.Via != ViaBPF || len(p.Links) == 0) {
 			t.Errorf("workload %+v", w)
-		} else if !w.Contract.Priority.Empty() {
-			checkPriority(w.Contract.Priority)
 		}
 		for _, s := range w.Match {
 			switch s.Kind {

@@ -16,6 +16,8 @@ type Link struct {
 	Rate      Rate      // 0: the device's own speed
 	Scheduler Scheduler // "" in the file means Auto
 	Adopt     bool      // a foreign root qdisc may be replaced, and is put back by reset
+	Egress    Bandwidth // what all packets together may take that leave by the link
+	Ingress   Bandwidth // likewise, of those that arrive by it
 	Span      Span      // of the name
 
 	// SchedulerSpan is where the scheduler stands; zero where the file leaves it out.
@@ -44,9 +46,16 @@ type Contract struct {
 	Span     Span // of the priority, or of the egress where there is none
 }
 
-// An Egress is what the packets of a workload may take of all declared links
-// together.
+// An Egress is what the packets of a workload may take on their way out. Rates are
+// in bits on the wire, the Ethernet header included.
 type Egress struct {
+	Max     Rate            // of all declared links together; 0: no limit
+	PerLink map[string]Rate // of one link alone
+	Span    Span            // of the key
+}
+
+// A Bandwidth is what all packets of a link may take in one direction.
+type Bandwidth struct {
 	Max  Rate // in bits on the wire, the Ethernet header included; 0: no limit
 	Span Span // of the key
 }

@@ -17,6 +17,7 @@ type rawPolicy struct {
 
 type rawLink struct {
 	name, rate, scheduler, adopt scalar
+	egress, ingress              rawBandwidth
 }
 
 type rawWorkload struct {
@@ -30,7 +31,7 @@ type rawWorkload struct {
 type rawContract struct {
 	keys     keySet
 	priority rawPriority
-	egress   rawEgress
+	egress   rawBandwidth
 }
 
 // rawPriority is one level, or a level by link.
@@ -42,10 +43,12 @@ type rawPriority struct {
 
 type rawLevel struct{ link, level scalar }
 
-type rawEgress struct {
-	key  scalar
-	keys keySet
-	max  scalar
+// rawBandwidth is a limit: of a workload, with those of single links, or of a link.
+type rawBandwidth struct {
+	key   scalar
+	keys  keySet
+	max   scalar
+	links []rawBandwidth // each with the link's name as its key
 }
 
 // rawSelector is one item of a match list.
@@ -76,10 +79,11 @@ func (s rawSelector) get(name string) scalar {
 // constants: arrays, sliced where they are used.
 var (
 	policyKeys   = [...]string{"version", "links", "workloads", "default"}
-	linkKeys     = [...]string{"rate", "scheduler", "adopt"}
+	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
 	workloadKeys = [...]string{"match", "priority", "egress", "via"}
 	contractKeys = workloadKeys[1:2] // of default:, which has no egress
-	egressKeys   = [...]string{"max"}
+	egressKeys   = [...]string{"max", "links"}
+	maxKeys      = egressKeys[:1] // of one link, which has none below it
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )
@@ -134,6 +138,10 @@ func (r *reader) rawLink(e entry) rawLink {
 			raw.scheduler = r.value(key, n, "scheduler")
 		case "adopt":
 			raw.adopt = r.value(key, n, "adopt")
+		case "egress":
+			raw.egress = r.rawBandwidth(key, n, name, maxKeys)
+		case "ingress":
+			raw.ingress = r.rawBandwidth(key, n, name, maxKeys)
 		}
 	})
 	return raw
@@ -152,7 +160,7 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 		case "priority":
 			raw.contract.priority = r.rawPriority(key, n)
 		case "egress":
-			raw.contract.egress = r.rawEgress(key, n)
+			raw.contract.egress = r.rawBandwidth(key, n, name, egressKeys[:])
 		case "via":
 			raw.via = r.value(key, n, "via")
 		}
@@ -180,20 +188,39 @@ func (r *reader) rawPriority(key scalar, n *yaml.Node) rawPriority {
 	return raw
 }
 
-func (r *reader) rawEgress(key scalar, n *yaml.Node) rawEgress {
-	raw := rawEgress{key: key}
+func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []string) rawBandwidth {
+	raw := rawBandwidth{key: key}
 	switch {
-	case !r.filled(key, n, "egress"):
+	case !r.filled(key, n, what):
 	case n.Kind == yaml.ScalarNode:
 		if r.simple(n) {
-			r.report(r.span(n), "egress must be a mapping", egressHelp)
+			r.report(r.span(n), what+" must be a mapping", raw.help())
 		}
 	default:
-		raw.keys = r.record(n, "egress", egressKeys[:], func(_ string, key scalar, n *yaml.Node) {
-			raw.max = r.value(key, n, "max")
+		raw.keys = r.record(n, what, names, func(name string, key scalar, n *yaml.Node) {
+			switch name {
+			case "max":
+				raw.max = r.value(key, n, "max")
+			case "links":
+				raw.links = r.rawPerLink(key, n)
+			}
 		})
 	}
 	return raw
+}
+
+// rawPerLink reads the limits that a workload has on single links.
+func (r *reader) rawPerLink(key scalar, n *yaml.Node) (each []rawBandwidth) {
+	entries, ok := r.section(key, n, "links of egress")
+	if ok && len(n.Content) == 0 {
+		r.report(key.span, "egress names no link", "as in links: {eth0: {max: 50Mbit}}, or leave links out")
+	}
+	for _, e := range entries {
+		if !e.twice {
+			each = append(each, r.rawBandwidth(e.key, e.value, "egress of link "+quote(e.key.text), maxKeys))
+		}
+	}
+	return each
 }
 
 func (r *reader) match(key scalar, n *yaml.Node) []rawSelector {

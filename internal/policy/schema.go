@@ -44,16 +44,24 @@ type schemaLink struct {
 	Rate      string `json:"rate,omitempty" jsonschema:"description=Bandwidth of the link. Left out: the device's own speed.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit)$,example=1Gbit"`
 	Scheduler string `json:"scheduler,omitempty" jsonschema:"description=How the link keeps strict order. auto takes the best that the kernel and the device offer."`
 	Adopt     bool   `json:"adopt,omitempty" jsonschema:"description=Replace a root qdisc that is not Weir's. reset puts it back."`
+
+	Egress  *schemaBandwidth `json:"egress,omitempty" jsonschema:"description=What all packets may take that leave by the link."`
+	Ingress *schemaBandwidth `json:"ingress,omitempty" jsonschema:"description=What all packets may take that arrive by the link."`
 }
 
 type schemaWorkload struct {
 	Match    []schemaMatch  `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
 	Priority schemaPriority `json:"priority,omitzero"`
-	Egress   *schemaEgress  `json:"egress,omitempty" jsonschema:"description=What its packets may take of the declared links together."`
+	Egress   *schemaEgress  `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out."`
 	Via      string         `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
 }
 
 type schemaEgress struct {
+	Max   string                     `json:"max,omitempty" jsonschema:"description=Of the declared links together\\, on the wire\\, the Ethernet header included: 64Kbit to 100Gbit.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit)$,example=50Mbit"`
+	Links map[string]schemaBandwidth `json:"links,omitempty" jsonschema:"description=Of single links\\, by interface name."`
+}
+
+type schemaBandwidth struct {
 	Max string `json:"max" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit)$,example=50Mbit"`
 }
 
@@ -84,6 +92,15 @@ func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
 	netPrio := jsonschema.NewProperties()
 	netPrio.Set("via", &jsonschema.Schema{Const: string(ViaNetPrio)})
 	s.Not = &jsonschema.Schema{Properties: netPrio, Required: []string{"via", "egress"}}
+}
+
+// JSONSchemaExtend asks for a limit.
+func (schemaEgress) JSONSchemaExtend(s *jsonschema.Schema) {
+	one := uint64(1)
+	if links, ok := s.Properties.Get("links"); ok {
+		links.PropertyNames, links.MinProperties = linkNameSchema(), &one
+	}
+	s.MinProperties = &one
 }
 
 // JSONSchemaExtend lists the schedulers.

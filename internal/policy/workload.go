@@ -65,7 +65,7 @@ func (m *meaning) complete(raw rawWorkload) {
 	}
 	if !raw.keys.has("priority") && !raw.keys.has("egress") {
 		m.report(raw.name.span, "workload "+quote(raw.name.text)+" promises nothing",
-			"give it a priority, 0 to 15 and 15 the highest, or a limit, "+egressHelp)
+			"give it a priority, 0 to 15 and 15 the highest, or a limit, "+maxHelp("egress"))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
+	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -75,31 +75,38 @@ func pin(object interface{ Pin(string) error }, path string) error {
 	return nil
 }
 
-// links lists the interfaces that have a pinned attachment, by index.
-func (r Room) links() ([]int, error) {
-	entries, err := os.ReadDir(r.linksDir())
+// detachAll takes off what is pinned in a directory of links.
+func detachAll(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list attachments: %w", err)
+		return fmt.Errorf("list attachments: %w", err)
 	}
-	var all []int
 	for _, e := range entries {
-		if index, err := strconv.Atoi(e.Name()); err == nil {
-			all = append(all, index)
-		}
+		err = errors.Join(err, removePinned(filepath.Join(dir, e.Name())))
 	}
-	return all, nil
+	return err
 }
 
-// DetachLink takes link_egress off a link. A link without it is fine.
-func (r Room) DetachLink(index int) error { return removePinned(r.linkPin(index)) }
+// DetachLink takes our programs off a link. A link without any is fine.
+func (r Room) DetachLink(index int) error {
+	return errors.Join(removePinned(r.linkPin(index)), r.DetachIngress(index))
+}
+
+// DetachIngress takes link_ingress off a link. A link without it is fine.
+func (r Room) DetachIngress(index int) error { return removePinned(r.ingressPin(index)) }
 
 // AttachedID returns the id of the program that tcx runs for us on a link, 0 if
 // there is none: never attached, detached by somebody, or the device went away.
-func (r Room) AttachedID(index int) uint32 {
-	return pinnedProgram(r.linkPin(index), func(info *link.Info) bool {
+func (r Room) AttachedID(index int) uint32 { return runsOnLink(r.linkPin(index), index) }
+
+// IngressID is AttachedID of what arrives by a link.
+func (r Room) IngressID(index int) uint32 { return runsOnLink(r.ingressPin(index), index) }
+
+func runsOnLink(pin string, index int) uint32 {
+	return pinnedProgram(pin, func(info *link.Info) bool {
 		tcx := info.TCX()
 		return tcx != nil && tcx.Ifindex == uint32(index)
 	})

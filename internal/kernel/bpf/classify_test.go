@@ -46,7 +46,7 @@ func TestClassifyAgrees(t *testing.T) {
 		for range 50 {
 			p := drawPacket(rt)
 			want := plan.Unclaimed
-			if reasons := plan.Explain(plan.Subject{Packet: &p}, rules, names); len(reasons) > 0 {
+			if reasons := plan.Explain(plan.Subject{Packet: &p}, plan.State{Rules: rules, Contracts: names}); len(reasons) > 0 {
 				want = names[reasons[0].Workload].ID
 			}
 			got, err := program.Run(&ebpf.RunOptions{Data: p.Frame(), Repeat: 1})

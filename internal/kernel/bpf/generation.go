@@ -25,6 +25,8 @@ type Generation struct {
 	tables map[string]*ebpf.Map // the tables of the rules, by name
 	links  map[int]linkTables
 	births []link.Link
+
+	numbered *numbering // of the budgets, once it is known
 }
 
 // Options says how large the tables are and what the births watch.
@@ -34,13 +36,14 @@ type Options struct {
 	Controller int  // index of its controller in the kernel's list, as [ControllerIndex] gives it; -1: none
 	Births     bool // follow births and deaths: the kernel has raw tracepoints
 	Limits     bool // hold limits that come later: the kernel can hold them
+	LinkLimits int  // how many limits hold on one link alone
 }
 
 // Room for what comes between two applies: cgroups that are born, and limits of
 // weir set and weir run.
 const (
 	spare       = 4096
-	spareLimits = 512
+	spareLimits = 256
 )
 
 // ruleTables lists the tables of a generation that are no link's own.
@@ -53,7 +56,7 @@ var ruleTables = [...]string{
 // a cgroup that is born while the rules are being looked up is claimed already.
 // There must be no generation n; after an error there is none.
 func (r Room) Begin(n uint32, rules plan.Rules, o Options) (*Generation, error) {
-	if err := errors.Join(os.MkdirAll(r.linksDir(), 0o700), os.Mkdir(r.generationDir(n), 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(r.linksDir(), 0o700), os.MkdirAll(r.ingressDir(), 0o700), os.Mkdir(r.generationDir(n), 0o700)); err != nil {
 		return nil, fmt.Errorf("create pin directory: %w", err)
 	}
 	g, err := r.begin(n, rules, o)
@@ -146,8 +149,8 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthPrefixes: len(rules.Births.Prefixes),
 		birthsMapBirthNames:    len(rules.Births.Names),
 	}
-	if o.Limits || len(rules.Limits) > 0 {
-		size[limitMapBudgets] = len(rules.Limits) + spareLimits
+	if n := len(rules.Limits) + o.LinkLimits; o.Limits || n > 0 {
+		size[limitMapBudgets] = min(1+n+spareLimits, maxBudgets) // number 0 is none
 	}
 	if rules.Controller1 != "" {
 		size[linkEgressMapCgroups1] = cgroups
@@ -161,6 +164,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 	all := map[string]*ebpf.Map{
 		linkEgressMapIdentities: g.memory.identities,
 		linkEgressMapVerdicts:   g.memory.verdicts,
+		linkEgressMapAboves:     g.memory.aboves,
 		limitMapPaces:           g.memory.paces,
 		socketCreateMapTasks:    g.memory.tasks,
 	}

@@ -15,6 +15,8 @@ import (
 
 type limitBudget struct {
 	_          structs.HostLayout
+	Contract   uint32
+	Link       uint32
 	Limit      uint64
 	TickLength uint64
 	TickBytes  uint64
@@ -48,37 +50,43 @@ type limitBudget struct {
 		Low    uint32
 		Exact  uint32
 	}
-	Ring [512]uint64
+	Ring [512]int32
 }
 
 type limitPaced struct {
 	_          structs.HostLayout
 	Generation uint32
-	Contract   uint32
-	Flow       struct {
-		_      structs.HostLayout
-		Window uint64
-		Load   uint64
-		Vote   uint64
-		Due    uint64
-		Since  uint64
-		Used   uint64
-		Fresh  uint64
-		Size   uint64
-		Low    uint32
-		Exact  uint32
+	Pad        uint32
+	Window     uint64
+	Limits     uint64
+	Heard      uint64
+	Unpaced    uint64
+	Sent       uint64
+	Wire       uint32
+	Payload    uint32
+	Head       uint32
+	Pace       uint32
+	Own        uint32
+	End        uint32
+	Stakes     [6]struct {
+		_       structs.HostLayout
+		Budget  uint32
+		Pad     uint32
+		Charged uint64
+		Flow    struct {
+			_      structs.HostLayout
+			Window uint64
+			Load   uint64
+			Vote   uint64
+			Due    uint64
+			Since  uint64
+			Used   uint64
+			Fresh  uint64
+			Size   uint64
+			Low    uint32
+			Exact  uint32
+		}
 	}
-	Charged uint64
-	Limit   uint64
-	Heard   uint64
-	Unpaced uint64
-	Sent    uint64
-	Wire    uint32
-	Payload uint32
-	Head    uint32
-	Unused  uint32
-	Pace    uint32
-	Own     uint32
 }
 
 // Names of all BPF objects in the ELF.

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -16,14 +17,42 @@ import (
 // limited publishes rules under which port 1000 has a limit and port 2000 none.
 func (w *wire) limited(max policy.Rate) *Generation {
 	w.t.Helper()
-	rules, promises := ports(1000, 2000), w.promises()
-	rules.Limits = map[plan.ContractID]plan.Limit{plan.FirstID: {Max: max}}
-	p := promises.Contracts[plan.FirstID]
-	p.Limited = true
-	promises.Contracts[plan.FirstID] = p
-	return w.publishTo(rules, promises, bare)
+	return w.limit(map[plan.Owner]policy.Rate{{Contract: plan.FirstID}: max})
 }
 
+// limit publishes rules under which ports 1000 and 2000 have contracts, and limits.
+func (w *wire) limit(limits map[plan.Owner]policy.Rate) *Generation {
+	w.t.Helper()
+	rules, promises := ports(1000, 2000), w.promises()
+	limit(&rules, &promises, limits)
+	o := bare
+	o.LinkLimits = len(limits)
+	return w.publishTo(rules, promises, o)
+}
+
+// limit files limits where they belong.
+func limit(rules *plan.Rules, l *plan.LinkRules, limits map[plan.Owner]policy.Rate) {
+	rules.Limits = map[plan.ContractID]plan.Limit{}
+	for of, max := range limits {
+		p := l.Contracts[of.Contract]
+		switch {
+		case of.Contract == plan.OwnEgress:
+			l.Egress.Max = max
+			continue
+		case of.Contract == plan.OwnIngress:
+			l.Ingress.Max = max
+			continue
+		case of.Link == 0:
+			rules.Limits[of.Contract] = plan.Limit{Max: max}
+			p.Limited = true
+		default:
+			p.Here.Max = max
+		}
+		l.Contracts[of.Contract] = p
+	}
+}
+
+// held is what became of the packets below the one limit that there is.
 func held(t *testing.T, g *Generation) plan.Held {
 	t.Helper()
 	all, err := g.Held()
@@ -31,27 +60,35 @@ func held(t *testing.T, g *Generation) plan.Held {
 		t.Fatal(err)
 	}
 	if len(all) != 1 {
-		t.Fatalf("limits of %d contracts, want of one: %v", len(all), all)
+		t.Fatalf("%d limits, want one: %v", len(all), all)
 	}
-	return all[plan.FirstID]
+	for _, h := range all {
+		return h
+	}
+	panic("unreachable")
 }
 
-// burst sends datagrams of 1,000 bytes on the wire as fast as they go, with a TOS,
-// and returns how many came, how many of them had the mark of congestion, and when
-// each was sent.
+// burst sends datagrams of 1,000 bytes on the wire to a port as fast as they go,
+// with a TOS, and returns how many came, how many of them had the mark of
+// congestion, and when each was sent.
 func (w *wire) burst(t *testing.T, port, packets, tos int) (came, marked int, sent []sending) {
+	t.Helper()
+	return burst(t, w.here, w.there, w.to4(port), packets, tos)
+}
+
+func burst(t *testing.T, from, to *testutil.Namespace, address string, packets, tos int) (came, marked int, sent []sending) {
 	t.Helper()
 	var server *net.UDPConn
 	var client net.Conn
 	var err error
-	w.there.Do(func() { server, err = net.ListenUDP("udp4", &net.UDPAddr{Port: port}) })
+	to.Do(func() { server, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address))) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
 	setInt(t, server, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20)
 	setInt(t, server, unix.IPPROTO_IP, unix.IP_RECVTOS, 1)
-	w.here.Do(func() { client, err = net.Dial("udp4", w.to4(port)) })
+	from.Do(func() { client, err = net.Dial("udp4", address) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +148,22 @@ func certain(sent []sending, bytesPerSecond float64) int {
 	return passed
 }
 
-// TestLimitHolds counts what passes of a burst: what the limit allows in that
+// checkBurst holds how many of a burst came against a limit: what that allows in the
 // time, and nothing less.
+func checkBurst(t *testing.T, came int, sent []sending, limit policy.Rate) {
+	t.Helper()
+	took, bytesPerSecond := sent[len(sent)-1].to, float64(limit)/8
+	// A packet of any size goes on top of what the bucket holds.
+	most := bytesPerSecond*(took+bucket).Seconds()/packet + 1
+	// What was sent beyond the limit is repaid by up to 1/32 of it.
+	least := certain(sent, bytesPerSecond*31/32) - 1
+	t.Logf("%d of %d came in %v, %d to %.1f may", came, len(sent), took, least, most)
+	if float64(came) > most || came < least {
+		t.Errorf("%d packets came in %v, want %d to %.1f", came, took, least, most)
+	}
+}
+
+// TestLimitHolds counts what passes of a burst.
 func TestLimitHolds(t *testing.T) {
 	testutil.Proves(t, testutil.Limit)
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
@@ -122,15 +173,7 @@ func TestLimitHolds(t *testing.T) {
 		t.Run(rate.String(), func(t *testing.T) {
 			g := w.limited(rate)
 			came, marked, sendings := w.burst(t, 1000, sent, 0)
-			took, bytesPerSecond := sendings[sent-1].to, float64(rate)/8
-			// A packet of any size goes on top of what the bucket holds.
-			most := bytesPerSecond*(took+bucket).Seconds()/packet + 1
-			// What was sent beyond the limit is repaid by up to 1/32 of it.
-			least := certain(sendings, bytesPerSecond*31/32) - 1
-			t.Logf("%d of %d came in %v, %d to %.1f may", came, sent, took, least, most)
-			if float64(came) > most || came < least {
-				t.Errorf("%d packets came in %v, want %d to %.1f", came, took, least, most)
-			}
+			checkBurst(t, came, sendings, rate)
 			if h := held(t, g); h.Dropped != uint64(sent-came) || marked != 0 || h.Marked != 0 || h.Bytes < uint64(came)*packet {
 				t.Errorf("%d came, %d marked: %+v", came, marked, h)
 			}

@@ -20,6 +20,7 @@ import (
 type linkTables struct {
 	program             *ebpf.Program
 	contracts, counters *ebpf.Map
+	ingress             *ebpf.Program // nil where what arrives is not limited
 }
 
 // Close releases the descriptors.
@@ -27,19 +28,28 @@ func (t linkTables) Close() {
 	t.program.Close()
 	t.contracts.Close()
 	t.counters.Close()
+	t.ingress.Close()
 }
 
 // pin pins them in a directory of their own.
 func (t linkTables) pin(dir string) error {
+	var err error
+	if t.ingress != nil {
+		err = pin(t.ingress, filepath.Join(dir, ingressPin))
+	}
 	return errors.Join(
+		err,
 		pin(t.program, filepath.Join(dir, programPin)),
 		pin(t.contracts, filepath.Join(dir, linkEgressMapContracts)),
 		pin(t.counters, filepath.Join(dir, linkEgressMapCounters)),
 	)
 }
 
-// programPin is the name under which a link's program is pinned.
-const programPin = "program"
+// The names under which a link's programs are pinned.
+const (
+	programPin = "program"
+	ingressPin = "ingress"
+)
 
 func (g *Generation) linkDir(index int) string {
 	return filepath.Join(g.room.generationDir(g.Number), strconv.Itoa(index))
@@ -52,7 +62,11 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 	if err := os.MkdirAll(g.linkDir(index), 0o700); err != nil {
 		return fmt.Errorf("create pin directory: %w", err)
 	}
-	spec, err := g.egressOf(rules, l)
+	own, err := g.limitHere(plan.Owner{Contract: plan.OwnEgress, Link: index}, l.Egress)
+	if err != nil {
+		return err
+	}
+	spec, err := g.egressOf(rules, l, own)
 	if err != nil {
 		return err
 	}
@@ -71,7 +85,10 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 	if err != nil {
 		return err
 	}
-	err = fillPromises(t.contracts, l.Contracts)
+	err = g.fillPromises(index, t.contracts, l.Contracts)
+	if err == nil {
+		t.ingress, err = g.loadIngress(index, l)
+	}
 	if err == nil {
 		err = carryOn(older, t.counters, fresh)
 	}
@@ -87,7 +104,7 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 }
 
 // egressOf is link_egress for the next link of the generation.
-func (g *Generation) egressOf(rules plan.Rules, l plan.LinkRules) (*ebpf.CollectionSpec, error) {
+func (g *Generation) egressOf(rules plan.Rules, l plan.LinkRules, own budgetNumber) (*ebpf.CollectionSpec, error) {
 	spec, err := copied(parseEgress)
 	if err != nil {
 		return nil, err
@@ -100,6 +117,7 @@ func (g *Generation) egressOf(rules plan.Rules, l plan.LinkRules) (*ebpf.Collect
 		spec.Variables[linkEgressVarL2Length].Set(uint32(l.L2)),
 		spec.Variables[linkEgressVarBucketMask].Set(l.BucketMask),
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits()),
+		spec.Variables[linkEgressVarOwnBudget].Set(uint32(own)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set link_egress: %w", err)
@@ -127,7 +145,7 @@ func loadEgress(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) (linkTable
 			return linkTables{}, fmt.Errorf("load link_egress: %w", err)
 		}
 	}
-	return linkTables{t.Program, t.Contracts, t.Counters}, nil
+	return linkTables{program: t.Program, contracts: t.Contracts, counters: t.Counters}, nil
 }
 
 // capacityFor leaves room for the contracts of weir set and weir run, which come
@@ -159,7 +177,11 @@ func (g *Generation) openLink(index int) (t linkTables, err error) {
 	contracts, err1 := openTable(filepath.Join(g.linkDir(index), linkEgressMapContracts), spec.Maps[linkEgressMapContracts])
 	counters, err2 := openTable(filepath.Join(g.linkDir(index), linkEgressMapCounters), spec.Maps[linkEgressMapCounters])
 	t.contracts, t.counters = contracts, counters
-	if err := errors.Join(err1, err2); err != nil {
+	t.ingress, err = ebpf.LoadPinnedProgram(filepath.Join(g.linkDir(index), ingressPin), nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err := errors.Join(err1, err2, err); err != nil {
 		t.Close()
 		return linkTables{}, err
 	}
@@ -177,9 +199,13 @@ func (g *Generation) ProgramID(index int) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	info, err := t.program.Info()
+	return programID(t.program)
+}
+
+func programID(p *ebpf.Program) (uint32, error) {
+	info, err := p.Info()
 	if err != nil {
-		return 0, fmt.Errorf("read program of link %d: %w", index, err)
+		return 0, fmt.Errorf("read program %s: %w", p, err)
 	}
 	id, _ := info.ID()
 	return uint32(id), nil
@@ -189,10 +215,11 @@ func (g *Generation) ProgramID(index int) (uint32, error) {
 // in place of an older one in one step. It acts in the calling thread's network
 // namespace.
 func (g *Generation) AttachLink(index int) error {
-	p := g.links[index].program
-	return replace(g.room.linkPin(index), p, func() (link.Link, error) {
-		return link.AttachTCX(link.TCXOptions{
-			Interface: index, Program: p, Attach: ebpf.AttachTCXEgress, Anchor: link.Tail(),
-		})
+	return attachTCX(g.room.linkPin(index), index, g.links[index].program, ebpf.AttachTCXEgress, link.Tail())
+}
+
+func attachTCX(pin string, index int, p *ebpf.Program, hook ebpf.AttachType, place link.Anchor) error {
+	return replace(pin, p, func() (link.Link, error) {
+		return link.AttachTCX(link.TCXOptions{Interface: index, Program: p, Attach: hook, Anchor: place})
 	})
 }

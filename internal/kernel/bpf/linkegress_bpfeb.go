@@ -13,11 +13,20 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type linkEgressAbove struct {
+	_          structs.HostLayout
+	Generation uint32
+	Contracts  [3]uint16
+	Pad        uint16
+}
+
 type linkEgressContract struct {
 	_        structs.HostLayout
 	Priority uint32
 	Serial   uint16
-	Limited  uint16
+	Together uint16
+	Here     uint16
+	Pad      uint16
 }
 
 type linkEgressCounter struct {
@@ -57,7 +66,8 @@ type linkEgressLinkNumber uint32
 const (
 	linkEgressLinkNumberEVERY_LINK linkEgressLinkNumber = 0
 	linkEgressLinkNumberFIRST_LINK linkEgressLinkNumber = 1
-	linkEgressLinkNumberNO_LINK    linkEgressLinkNumber = 65535
+	linkEgressLinkNumberNO_LINK    linkEgressLinkNumber = 32767
+	linkEgressLinkNumberNESTED     linkEgressLinkNumber = 32768
 )
 
 type linkEgressTuple struct {
@@ -77,6 +87,7 @@ type linkEgressVerdict struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	linkEgressMapAboves      = "aboves"
 	linkEgressMapCgroups     = "cgroups"
 	linkEgressMapCgroups1    = "cgroups1"
 	linkEgressMapContracts   = "contracts"
@@ -95,6 +106,7 @@ const (
 	linkEgressVarKnowsMptcp  = "knows_mptcp"
 	linkEgressVarL2Length    = "l2_length"
 	linkEgressVarLimits      = "limits"
+	linkEgressVarOwnBudget   = "own_budget"
 	linkEgressVarThisLink    = "this_link"
 	linkEgressVarTupleCount  = "tuple_count"
 )
@@ -148,6 +160,7 @@ type linkEgressProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressMapSpecs struct {
+	Aboves     *ebpf.MapSpec `ebpf:"aboves"`
 	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
 	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
@@ -171,6 +184,7 @@ type linkEgressVariableSpecs struct {
 	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
 	Limits      *ebpf.VariableSpec `ebpf:"limits"`
+	OwnBudget   *ebpf.VariableSpec `ebpf:"own_budget"`
 	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
 	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
 }
@@ -195,6 +209,7 @@ func (o *linkEgressObjects) Close() error {
 //
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressMaps struct {
+	Aboves     *ebpf.Map `ebpf:"aboves"`
 	Cgroups    *ebpf.Map `ebpf:"cgroups"`
 	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
 	Contracts  *ebpf.Map `ebpf:"contracts"`
@@ -210,6 +225,7 @@ type linkEgressMaps struct {
 
 func (m *linkEgressMaps) Close() error {
 	return _LinkEgressClose(
+		m.Aboves,
 		m.Cgroups,
 		m.Cgroups1,
 		m.Contracts,
@@ -234,6 +250,7 @@ type linkEgressVariables struct {
 	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.Variable `ebpf:"l2_length"`
 	Limits      *ebpf.Variable `ebpf:"limits"`
+	OwnBudget   *ebpf.Variable `ebpf:"own_budget"`
 	ThisLink    *ebpf.Variable `ebpf:"this_link"`
 	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
 }

@@ -11,7 +11,7 @@ import (
 
 // memory is what outlives generations: what is known of sockets and processes.
 type memory struct {
-	identities, verdicts, tasks, paces *ebpf.Map
+	identities, verdicts, aboves, tasks, paces *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -49,6 +49,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	}
 	m.identities = open(egress.Maps[linkEgressMapIdentities])
 	m.verdicts = open(egress.Maps[linkEgressMapVerdicts])
+	m.aboves = open(egress.Maps[linkEgressMapAboves])
 	m.tasks = open(sockets.Maps[socketCreateMapTasks])
 	m.paces = open(limit.Maps[limitMapPaces])
 	if err != nil {
@@ -62,6 +63,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 func (m memory) Close() {
 	m.identities.Close()
 	m.verdicts.Close()
+	m.aboves.Close()
 	m.tasks.Close()
 	m.paces.Close()
 }

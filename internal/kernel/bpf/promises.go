@@ -10,24 +10,38 @@ import (
 
 // fillPromises writes what every contract means; those that nobody has keep the
 // priority of whatever packet might name them.
-func fillPromises(m *ebpf.Map, promises map[plan.ContractID]plan.Promise) error {
+func (g *Generation) fillPromises(index int, m *ebpf.Map, promises map[plan.ContractID]plan.Promise) error {
 	keys, values := make([]uint32, m.MaxEntries()), make([]linkEgressContract, m.MaxEntries())
 	for i := range keys {
 		keys[i] = uint32(i)
 		values[i] = linkEgressContract{Priority: plan.Keep}
 	}
 	for id, p := range promises {
-		values[id] = contract(p)
+		var err error
+		if values[id], err = g.contract(index, id, p); err != nil {
+			return err
+		}
 	}
 	return fillSlices(m, keys, values)
 }
 
-func contract(p plan.Promise) linkEgressContract {
+// contract is the kernel's view of a promise. The limit of this link alone gets its
+// budget here; the one of all links together has it.
+func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (linkEgressContract, error) {
 	c := linkEgressContract{Priority: p.Priority, Serial: p.Serial}
 	if p.Limited {
-		c.Limited = 1
+		n, err := g.numberOf(plan.Owner{Contract: id})
+		if err != nil {
+			return c, err
+		}
+		c.Together = uint16(n)
 	}
-	return c
+	if id < plan.FirstID { // a link's own limits go by these
+		return c, nil
+	}
+	n, err := g.limitHere(plan.Owner{Contract: id, Link: index}, p.Here)
+	c.Here = uint16(n)
+	return c, err
 }
 
 // Promises reads back what the contracts mean on a link. Contracts that keep the
@@ -41,12 +55,23 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 	if err != nil {
 		return nil, err
 	}
+	budgets, err := g.budgets()
+	if err != nil {
+		return nil, err
+	}
 	promises := map[plan.ContractID]plan.Promise{}
 	for id, c := range all {
 		if id >= uint32(plan.FirstID) && c.Serial == 0 && c.Priority == plan.Keep {
 			continue
 		}
-		promises[plan.ContractID(id)] = plan.Promise{Priority: c.Priority, Serial: c.Serial, Limited: c.Limited != 0}
+		p := plan.Promise{Priority: c.Priority, Serial: c.Serial}
+		if b, ok := budgets[budgetNumber(c.Together)]; ok {
+			p.Limited = owner(b) == plan.Owner{Contract: plan.ContractID(id)}
+		}
+		if b, ok := budgets[budgetNumber(c.Here)]; ok && owner(b) == (plan.Owner{Contract: plan.ContractID(id), Link: index}) {
+			p.Here = limitOf(b)
+		}
+		promises[plan.ContractID(id)] = p
 	}
 	return promises, nil
 }
@@ -57,7 +82,11 @@ func (g *Generation) SetPromise(index int, id plan.ContractID, p plan.Promise) e
 	if err != nil {
 		return err
 	}
-	if err := t.contracts.Put(uint32(id), contract(p)); err != nil {
+	c, err := g.contract(index, id, p)
+	if err != nil {
+		return err
+	}
+	if err := t.contracts.Put(uint32(id), c); err != nil {
 		return fmt.Errorf("write contract %d of link %d: %w", id, index, named(err))
 	}
 	return nil

@@ -15,6 +15,8 @@ import (
 
 type relimitBudget struct {
 	_          structs.HostLayout
+	Contract   uint32
+	Link       uint32
 	Limit      uint64
 	TickLength uint64
 	TickBytes  uint64
@@ -48,7 +50,7 @@ type relimitBudget struct {
 		Low    uint32
 		Exact  uint32
 	}
-	Ring [512]uint64
+	Ring [512]int32
 }
 
 // Names of all BPF objects in the ELF.
@@ -57,8 +59,8 @@ type relimitBudget struct {
 const (
 	relimitMapBudgets    = "budgets"
 	relimitProgRelimit   = "relimit"
-	relimitVarContract   = "contract"
 	relimitVarLimit      = "limit"
+	relimitVarNumber     = "number"
 	relimitVarTickBytes  = "tick_bytes"
 	relimitVarTickLength = "tick_length"
 )
@@ -119,8 +121,8 @@ type relimitMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type relimitVariableSpecs struct {
-	Contract   *ebpf.VariableSpec `ebpf:"contract"`
 	Limit      *ebpf.VariableSpec `ebpf:"limit"`
+	Number     *ebpf.VariableSpec `ebpf:"number"`
 	TickBytes  *ebpf.VariableSpec `ebpf:"tick_bytes"`
 	TickLength *ebpf.VariableSpec `ebpf:"tick_length"`
 }
@@ -158,8 +160,8 @@ func (m *relimitMaps) Close() error {
 //
 // It can be passed to loadRelimitObjects or ebpf.CollectionSpec.LoadAndAssign.
 type relimitVariables struct {
-	Contract   *ebpf.Variable `ebpf:"contract"`
 	Limit      *ebpf.Variable `ebpf:"limit"`
+	Number     *ebpf.Variable `ebpf:"number"`
 	TickBytes  *ebpf.Variable `ebpf:"tick_bytes"`
 	TickLength *ebpf.Variable `ebpf:"tick_length"`
 }

@@ -58,8 +58,12 @@ func TestSetLimit(t *testing.T) {
 func TestRelimit(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	g := begin(t, newRoom(t), 1, noRules(), Options{Controller: -1, Limits: true})
-	const id, late = uint32(plan.FirstID), 1 << 62
-	was := newBudget(plan.Limit{Max: 100e6})
+	const id, late = uint32(1), 1 << 62
+	of := plan.Owner{Contract: plan.FirstID}
+	if err := g.SetLimit(plan.FirstID, plan.Limit{Max: 100e6}); err != nil {
+		t.Fatal(err)
+	}
+	was := newBudget(of, plan.Limit{Max: 100e6})
 	was.Tick, was.Load, was.Start, was.Bytes, was.Total, was.Dropped, was.Marked = 7, 3<<10, 11, 12, 13, 14, 15
 	was.Others.Vote, was.Others.Due = 1<<10, 9
 	was.Ring[9] = 3 << 10
@@ -80,7 +84,7 @@ func TestRelimit(t *testing.T) {
 	if got.Window == was.Window || got.Paid == was.Paid {
 		t.Errorf("the window began at %d, the bucket is paid until %d", got.Window, got.Paid)
 	}
-	fresh := newBudget(plan.Limit{Max: 64e3})
+	fresh := newBudget(of, plan.Limit{Max: 64e3})
 	want.Limit, want.TickLength, want.TickBytes = fresh.Limit, fresh.TickLength, fresh.TickBytes
 	want.Sent, want.Trim = fresh.Sent, fresh.Trim
 	want.Window, want.Paid = got.Window, got.Paid

@@ -14,9 +14,11 @@ import (
 // A Room is where one scope's programs and tables are pinned.
 //
 //	identities verdicts tasks    what is remembered of sockets and processes
+//	aboves                       what else binds sockets
 //	paces                        how connections below a limit are paced
 //	socket_create pace           the attachments to the scope's cgroup
 //	links/IFINDEX                the attachment to each link (tcx)
+//	ingress/IFINDEX              the one to the ingress of those that limit it
 //	g7/                          generation 7: its tables, its births
 //	g7/IFINDEX/                  its program and tables of one link
 type Room struct {
@@ -27,6 +29,10 @@ type Room struct {
 func (r Room) generationDir(n uint32) string { return filepath.Join(r.Dir, fmt.Sprintf("g%d", n)) }
 
 func (r Room) linksDir() string { return filepath.Join(r.Dir, "links") }
+
+func (r Room) ingressDir() string { return filepath.Join(r.Dir, "ingress") }
+
+func (r Room) ingressPin(index int) string { return filepath.Join(r.ingressDir(), strconv.Itoa(index)) }
 
 func (r Room) linkPin(index int) string { return filepath.Join(r.linksDir(), strconv.Itoa(index)) }
 
@@ -69,10 +75,7 @@ func (r Room) RemoveGeneration(n uint32) error {
 // off and not only unpinned: somebody who has one open would keep it. Removing
 // what is absent succeeds, and another version's pins are removed like one's own.
 func (r Room) Remove() error {
-	indexes, err := r.links()
-	for _, index := range indexes {
-		err = errors.Join(err, r.DetachLink(index))
-	}
+	err := errors.Join(detachAll(r.linksDir()), detachAll(r.ingressDir()))
 	if err := errors.Join(err, removePinned(r.socketPin()), removePinned(r.pacePin()), os.RemoveAll(r.Dir)); err != nil {
 		return fmt.Errorf("remove pins: %w", err)
 	}

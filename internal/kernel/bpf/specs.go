@@ -12,6 +12,7 @@ var (
 	parseEgress  = sync.OnceValues(loadLinkEgress)
 	parseSockets = sync.OnceValues(loadSocketCreate)
 	parseBirths  = sync.OnceValues(loadBirths)
+	parseIngress = sync.OnceValues(loadLinkIngress)
 	parseLimit   = sync.OnceValues(loadLimit)
 	parsePace    = sync.OnceValues(loadPace)
 	parseRelimit = sync.OnceValues(loadRelimit)

@@ -15,6 +15,8 @@ import (
 
 type sumsBudget struct {
 	_          structs.HostLayout
+	Contract   uint32
+	Link       uint32
 	Limit      uint64
 	TickLength uint64
 	TickBytes  uint64
@@ -36,7 +38,7 @@ type sumsBudget struct {
 	Dropped    uint64
 	Marked     uint64
 	Others     sumsFlow
-	Ring       [512]uint64
+	Ring       [512]int32
 }
 
 type sumsFlow struct {

@@ -33,7 +33,7 @@ func compareSums(t *testing.T, limit policy.Rate, flows int) {
 		t.Fatal(err)
 	}
 	defer kernel.Close()
-	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Limit{Max: limit})); err != nil {
+	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, plan.Limit{Max: limit})); err != nil {
 		t.Fatal(err)
 	}
 	b, bucket := fair.NewBudget(uint64(limit)/8, 0), fair.Bucket{}

@@ -101,10 +101,15 @@ func (w *wire) publishTo(rules plan.Rules, l plan.LinkRules, o Options) *Generat
 	return g
 }
 
+func (w *wire) hasTCX() bool {
+	ok, err := feature.Has("tcx")
+	return err == nil && ok
+}
+
 // attach uses tcx, or a filter of tc's where the kernel has none (before 6.6).
 func (w *wire) attach(g *Generation) {
 	w.t.Helper()
-	if ok, err := feature.Has("tcx"); err != nil || !ok {
+	if !w.hasTCX() {
 		testutil.By(w.t, "cls_bpf")
 		testutil.Needs(w.t, "clsact qdisc", "bpf classifier")
 		w.here.Output("tc", "qdisc", "replace", "dev", w.link.Name, "clsact")

@@ -11,11 +11,9 @@ import (
 // Handles and class ids as the kernel has them: the qdisc's number in the upper
 // 16 bits, the class's in the lower. tc prints both in hexadecimal.
 const (
-	rootParent    = uint32(netlink.HANDLE_ROOT)
-	clsactParent  = uint32(netlink.HANDLE_CLSACT)
-	egressParent  = uint32(netlink.HANDLE_MIN_EGRESS)
-	ingressParent = uint32(netlink.HANDLE_MIN_INGRESS)
-	clsactHandle  = uint32(0xffff0000)
+	rootParent   = uint32(netlink.HANDLE_ROOT)
+	clsactParent = uint32(netlink.HANDLE_CLSACT)
+	clsactHandle = uint32(0xffff0000)
 
 	rootHandle   = uint32(plan.RootHandle) << 16
 	shapedHandle = uint32(plan.ShapedHandle) << 16

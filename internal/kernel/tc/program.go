@@ -2,22 +2,40 @@ package tc
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
-// An EgressProgram is the BPF program at the egress of a link, for kernels that
-// have no tcx.
-type EgressProgram struct {
+// A Hook is the place of a link where a BPF program runs, as the kernel names it:
+// by the parent of its filters, which are clsact's.
+type Hook uint32
+
+const (
+	Egress  Hook = netlink.HANDLE_MIN_EGRESS  // before the link's queue
+	Ingress Hook = netlink.HANDLE_MIN_INGRESS // before the host's own stack
+)
+
+func (h Hook) String() string {
+	if h == Ingress {
+		return "ingress"
+	}
+	return "egress"
+}
+
+// A Program is the BPF program of ours at a hook of a link, for kernels that have
+// no tcx.
+type Program struct {
 	ID       uint32 // of the BPF program; 0: none of ours is attached
 	Name     string
 	Priority uint16 // of the filter; below ours run first
 }
 
 const (
-	clsactKind   = "clsact"
-	egressFilter = 0x7e1f // the handle of our filter, by which it is known
+	clsactKind = "clsact"
+	ourFilter  = 0x7e1f // the handle of our filter at either hook, by which it is known
 )
 
 // ethPAll in network byte order, as tcm_info has it.
@@ -35,22 +53,23 @@ func HasClsact(link int) (bool, error) {
 	return q.kind == clsactKind, err
 }
 
-// AttachEgress runs a BPF program (direct action) on every packet that leaves
-// the link: as the first filter, where that place is free. A filter that says
-// "ok" ends the run, so any later place could be passed by; the program
-// returns TC_ACT_UNSPEC to let the others have their turn. A program of ours
-// that is attached already is replaced in one step. clsact is made if absent;
-// an ingress qdisc in its place is an error that wraps [ErrUnsupported].
-func AttachEgress(link int, progFD int, name string) error {
+// Attach runs a BPF program (direct action) on every packet that passes the hook:
+// as the first filter, where that place is free. A filter that says "ok" ends the
+// run, so any later place could be passed by; the program returns TC_ACT_UNSPEC to
+// let the others have their turn. A program of ours that is attached already is
+// replaced in one step. clsact, which carries the filters of both hooks, is made
+// if absent; an ingress qdisc in its place is an error that wraps
+// [ErrUnsupported], whichever hook it is.
+func Attach(link int, hook Hook, progFD int, name string) error {
 	c, err := dial()
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	if err := c.ensureClsact(link); err != nil {
+	if err := c.ensureClsact(link, hook); err != nil {
 		return err
 	}
-	filters, err := c.filters(link, egressParent)
+	filters, err := c.filters(link, uint32(hook))
 	if err != nil {
 		return err
 	}
@@ -59,17 +78,17 @@ func AttachEgress(link int, progFD int, name string) error {
 	o.AddRtAttr(nl.TCA_BPF_NAME, nl.ZeroTerminated(name))
 	o.AddRtAttr(nl.TCA_BPF_FLAGS, nl.Uint32Attr(nl.TCA_BPF_FLAG_ACT_DIRECT))
 	m := message{typ: unix.RTM_NEWTFILTER, flags: unix.NLM_F_CREATE, kind: "bpf", options: o,
-		tcm: nl.TcMsg{Ifindex: int32(link), Handle: egressFilter, Parent: egressParent, Info: filters.egressPlace()}}
+		tcm: nl.TcMsg{Ifindex: int32(link), Handle: ourFilter, Parent: uint32(hook), Info: filters.place()}}
 	if err := c.send(m); err != nil {
-		return kernelError(link, "attach egress program", "bpf classifier", err)
+		return kernelError(link, fmt.Sprintf("attach %s program", hook), "bpf classifier", err)
 	}
 	return nil
 }
 
 // ensureClsact makes the clsact qdisc unless it is there. It has to look at
-// what is there: to an ingress qdisc the kernel would attach an egress filter
-// too, and run it on what comes in.
-func (c *conn) ensureClsact(link int) error {
+// what is there: an ingress qdisc takes filters of both hooks, and runs all of
+// them on what comes in.
+func (c *conn) ensureClsact(link int, hook Hook) error {
 	q, err := c.besideRoot(link)
 	if err == nil && q.kind == "" {
 		err = c.send(message{typ: unix.RTM_NEWQDISC, flags: unix.NLM_F_CREATE | unix.NLM_F_EXCL, kind: clsactKind,
@@ -80,14 +99,14 @@ func (c *conn) ensureClsact(link int) error {
 		q, err = c.besideRoot(link) // somebody else may have been faster
 	}
 	if err == nil && q.kind != clsactKind {
-		return refuse(link, ErrUnsupported, "an %s qdisc is where clsact has to be; clsact can carry its filters too", q.kind)
+		return refuse(link, ErrUnsupported, "attach %s program: an %s qdisc is where clsact has to be; clsact can carry its filters too", hook, q.kind)
 	}
 	return err
 }
 
-// egressPlace is priority and protocol of our filter: those that it has, or the
+// place is priority and protocol of our filter: those that it has, or the
 // first priority that no filter of another kind or protocol holds.
-func (filters entries) egressPlace() uint32 {
+func (filters entries) place() uint32 {
 	if f, ok := filters.ours(); ok {
 		return f.info
 	}
@@ -105,25 +124,26 @@ func (filters entries) egressPlace() uint32 {
 
 func (filters entries) ours() (entry, bool) {
 	for _, f := range filters {
-		if f.kind == "bpf" && f.handle == egressFilter {
+		if f.kind == "bpf" && f.handle == ourFilter {
 			return f, true
 		}
 	}
 	return entry{}, false
 }
 
-// ReadEgress says which program of ours is attached.
-func ReadEgress(link int) (EgressProgram, error) {
+// ReadProgram says which program of ours is attached to the hook; the zero
+// Program is none.
+func ReadProgram(link int, hook Hook) (Program, error) {
 	c, err := dial()
 	if err != nil {
-		return EgressProgram{}, err
+		return Program{}, err
 	}
 	defer c.close()
-	var p EgressProgram
+	var p Program
 	if q, err := c.besideRoot(link); err != nil || q.kind != clsactKind {
 		return p, err
 	}
-	filters, err := c.filters(link, egressParent)
+	filters, err := c.filters(link, uint32(hook))
 	if err != nil {
 		return p, err
 	}
@@ -143,9 +163,9 @@ func ReadEgress(link int) (EgressProgram, error) {
 	return p, err
 }
 
-// DetachEgress removes our program, and clsact with it unless keepClsact is set
-// or anything else is attached there.
-func DetachEgress(link int, keepClsact bool) error {
+// Detach removes our program from the hook, and clsact with it unless keepClsact
+// is set or anything is still attached, at either hook.
+func Detach(link int, hook Hook, keepClsact bool) error {
 	c, err := dial()
 	if err != nil {
 		return err
@@ -155,22 +175,22 @@ func DetachEgress(link int, keepClsact bool) error {
 	if err != nil || qdisc.kind != clsactKind {
 		return err
 	}
-	filters, err := c.filters(link, egressParent)
+	filters, err := c.filters(link, uint32(hook))
 	if err != nil {
 		return err
 	}
 	if f, ok := filters.ours(); ok {
 		err := c.send(message{typ: unix.RTM_DELTFILTER, kind: "bpf",
-			tcm: nl.TcMsg{Ifindex: int32(link), Handle: f.handle, Parent: egressParent, Info: f.info}})
+			tcm: nl.TcMsg{Ifindex: int32(link), Handle: f.handle, Parent: uint32(hook), Info: f.info}})
 		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return kernelError(link, "detach egress program", "", err)
+			return kernelError(link, fmt.Sprintf("detach %s program", hook), "", err)
 		}
 	}
 	if keepClsact || qdisc.block {
 		return nil
 	}
-	for _, parent := range []uint32{egressParent, ingressParent} {
-		if left, err := c.filters(link, parent); err != nil || len(left) > 0 {
+	for _, hook := range []Hook{Egress, Ingress} {
+		if left, err := c.filters(link, uint32(hook)); err != nil || len(left) > 0 {
 			return err
 		}
 	}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * hold: charges a packet to the limits that it is below, at the link that it
+ * leaves or enters.
+ *
+ * Packets of connections that are paced pass: TCP sends no sooner than its share of
+ * each limit allows. All others share the part of one more flow, through an exact
+ * bucket a limit: what is too early is marked as congestion where its ends know
+ * that, and dropped where it is far too early for any of them; then none of them is
+ * charged. Acknowledgements and resets are charged and never held.
+ *
+ * What it does not promise: a connection's first segments leave before TCP can be
+ * told of a pace; one that was open before the limit, and that enlist can not reach,
+ * has to bear drops.
+ */
+#ifndef WEIR_HOLD_H
+#define WEIR_HOLD_H
+
+#include "budgets.h"
+#include "headers.h"
+#include "paces.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/* Published with the programs. */
+const volatile __u32 generation = 1;
+
+/* Verdicts of tc. */
+#define NEXT -1
+#define DROP 2
+
+/* The most that a connection sends before it is paced, or never will be. */
+#define UNPACED (1 << 16)
+/* Without word for longer, somebody has ended what pace asked TCP for. */
+#define DEAF (60 * SECOND)
+/* A TCP packet of this size has hardly room for data beside its headers. */
+#define BARE 114
+
+#define AF_INET 2
+
+/* A packet that is to be charged, and to what. */
+struct load {
+	__u32 wire; /* bytes, the headers of all its segments included */
+	__u32 segments;
+	__u32 budgets[BOUNDS]; /* their numbers; from the first 0 on there is none */
+};
+
+/*
+ * opaque hides from the compiler where a load lies: knowing that, it adds to the
+ * address by OR, which the verifier does not follow.
+ */
+#define opaque(l) asm volatile("" : "+r"(l))
+
+/* at is the budget in a place of a load. */
+static __always_inline struct budget *at(struct load *l, __u32 place)
+{
+	return place < BOUNDS ? budget_of(l->budgets[place]) : NULL;
+}
+
+#define each_budget(l, i, b) \
+	for (i = 0; i < BOUNDS && (l)->budgets[i]; i++) \
+		if ((b = at(l, i)))
+
+/* tcp_socket returns the TCP connection that a packet is of. */
+static __always_inline struct bpf_sock *tcp_socket(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk && sk->type == SOCK_STREAM && sk->protocol == IPPROTO_TCP ? sk : NULL;
+}
+
+/* clock is the time at which TCP sent: it has just looked, and looking is dear. */
+static __always_inline __u64 clock(struct bpf_sock *sk)
+{
+	struct tcp_sock *tp = NULL;
+
+	if (sk && bpf_core_field_exists(tp->tcp_clock_cache))
+		tp = bpf_skc_to_tcp_sock(sk);
+	return tp ? tp->tcp_clock_cache : bpf_ktime_get_ns();
+}
+
+/* connection returns what is known of a connection. */
+static __always_inline struct paced *connection(struct bpf_sock *sk)
+{
+	struct paced *p = bpf_sk_storage_get(&paces, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!p || p->generation == generation)
+		return p;
+	__builtin_memset(p->stakes, 0, sizeof(p->stakes));
+	p->generation = generation;
+	p->limits = 0; /* cut its pace anew */
+	p->unpaced = 0;
+	if (!p->head)
+		p->head = sk->family == AF_INET ? 66 : 86; /* with timestamps */
+	return p;
+}
+
+/* learn sees what of its packets is payload: TCP paces that, a limit counts the wire. */
+static __always_inline void learn(struct paced *p, struct load *l, __u32 length)
+{
+	__u32 heads;
+
+	if (l->segments > 1 && l->wire > length)
+		p->head = (l->wire - length) / (l->segments - 1);
+	heads = l->segments * p->head;
+	if (l->wire <= heads)
+		return;
+	if (p->wire > 1 << 20) {
+		p->wire /= 2;
+		p->payload /= 2;
+	}
+	p->wire += l->wire;
+	p->payload += l->wire - heads;
+}
+
+/*
+ * stake_in returns a connection's stake in a budget. A new one takes the place of
+ * the one that was charged least lately, which is none at first.
+ */
+static __always_inline struct stake *stake_in(struct paced *p, __u32 budget)
+{
+	struct stake *s, *oldest = &p->stakes[0];
+	__u32 i;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i < STAKES; i++) {
+		s = &p->stakes[i];
+		if (s->budget == budget)
+			return s;
+		if (s->charged < oldest->charged)
+			oldest = s;
+	}
+	__builtin_memset(oldest, 0, sizeof(*oldest));
+	oldest->flow.window = p->window;
+	oldest->budget = budget;
+	p->limits = 0;
+	return oldest;
+}
+
+/*
+ * charge_stake charges a connection's packet to one budget. It is global, as
+ * charge_others is: so the kernel proves it once, and not for each path that
+ * leads to it.
+ */
+__noinline int charge_stake(struct paced *p, __u32 budget, __u64 now, __u64 wire)
+{
+	struct budget *b = budget_of(budget);
+	struct stake *s;
+
+	if (!p || !b)
+		return 0;
+	s = stake_in(p, budget);
+	s->charged = now;
+	charge(b, &s->flow, now, wire);
+	return 0;
+}
+
+/*
+ * passes_unpaced tells what TCP can not be made to hold back: connections that
+ * nobody paces; and the first packets of any, which pass until connections that come
+ * and go have taken more than a limit gives.
+ */
+static __always_inline bool passes_unpaced(struct paced *p, struct load *l, __u64 now)
+{
+	struct budget *b;
+	__u32 i;
+
+	if (l->wire > BARE && (!p->pace || now > p->heard + DEAF + 8 * p->window))
+		p->unpaced += l->wire;
+	if (p->unpaced >= UNPACED)
+		return true;
+	if (p->sent >= NEWCOMER)
+		return false;
+	each_budget(l, i, b) {
+		if (once(&b->sent) >= 4 * (b->limit / 32))
+			return true;
+	}
+	return false;
+}
+
+/* bare tells packets of TCP that carry nothing worth holding. */
+static __always_inline bool bare(struct __sk_buff *skb, struct load *l)
+{
+	__u8 ip[10];
+
+	if (l->wire > BARE || bpf_skb_load_bytes_relative(skb, 0, ip, sizeof(ip), BPF_HDR_START_NET))
+		return false;
+	return (ip[0] >> 4 == 4 ? ip[9] : ip[6]) == IPPROTO_TCP;
+}
+
+/* all_prepaid takes a packet from what all its budgets have been paid before. */
+static __always_inline bool all_prepaid(struct load *l)
+{
+	struct budget *b;
+	__u32 i;
+
+	each_budget(l, i, b) {
+		if (!prepaid(b, l->wire))
+			return false;
+	}
+	each_budget(l, i, b) {
+		spend(b, l->wire);
+	}
+	return true;
+}
+
+/* charge_others charges a packet to the flow of all that nobody paces. */
+__noinline int charge_others(__u32 budget, __u64 now, __u64 wire)
+{
+	struct budget *b = budget_of(budget);
+
+	if (!b)
+		return 0;
+	b->others.exact = 1;
+	b->others.load = cut(b);
+	charge(b, &b->others, now, wire);
+	return 0;
+}
+
+/*
+ * admit asks the buckets of all budgets, and takes from all of them or from none:
+ * from what is paid already where there is enough.
+ */
+static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 now, bool ahead)
+{
+	bool low = false;
+	struct budget *b;
+	__u32 i;
+
+	each_budget(l, i, b) {
+		if (prepaid(b, l->wire))
+			continue;
+		if (!conforms(b, now)) {
+			__sync_fetch_and_add(&b->dropped, l->segments);
+			return false;
+		}
+		low |= half_empty(b, now);
+	}
+	low = low && bpf_skb_ecn_set_ce(skb) == 1;
+	each_budget(l, i, b) {
+		if (prepaid(b, l->wire)) {
+			spend(b, l->wire);
+			continue;
+		}
+		if (low && half_empty(b, now))
+			__sync_fetch_and_add(&b->marked, l->segments);
+		pay(b, now, l->wire);
+		charge_others(l->budgets[i], now, l->wire + (ahead ? grant(b, now) : 0));
+	}
+	return true;
+}
+
+/* hold says whether a packet goes on. */
+static __always_inline int hold(struct __sk_buff *skb, struct load *l)
+{
+	struct bpf_sock *sk = tcp_socket(skb);
+	struct paced *p;
+	bool paced;
+	__u64 now;
+	__u32 i;
+
+	if (!sk && all_prepaid(l))
+		return NEXT;
+	now = clock(sk);
+	p = sk ? connection(sk) : NULL;
+	if (p) {
+		learn(p, l, skb->len);
+		paced = !passes_unpaced(p, l, now);
+		p->sent += l->wire;
+		if (paced) {
+			for (i = 0; i < BOUNDS && l->budgets[i]; i++)
+				charge_stake(p, l->budgets[i], now, l->wire);
+			return NEXT;
+		}
+	}
+	if (!bare(skb, l))
+		return admit(skb, l, now, !sk) ? NEXT : DROP;
+	for (i = 0; i < BOUNDS && l->budgets[i]; i++)
+		charge_others(l->budgets[i], now, l->wire);
+	return NEXT;
+}
+
+#endif

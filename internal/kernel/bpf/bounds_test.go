@@ -1,0 +1,216 @@
+package bpf
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// TestBounds finds the limits that a packet of a process deep in a tree of cgroups
+// is charged to.
+func TestBounds(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	// /a/b/c/d/e/f below the scope's cgroup, the process in the last.
+	var dirs []string
+	for dir := w.room.Cgroup; len(dirs) < 6; {
+		dir = mkdir(t, dir, string(rune('a'+len(dirs))))
+		dirs = append(dirs, dir)
+	}
+	c := startChild(t, w.here, childOptions{cgroup: dirs[5]})
+	together := func(n int) plan.Owner { return plan.Owner{Contract: plan.FirstID + plan.ContractID(n)} }
+	here := func(n int) plan.Owner {
+		return plan.Owner{Contract: plan.FirstID + plan.ContractID(n), Link: w.link.Index}
+	}
+	own := plan.Owner{Contract: plan.OwnEgress, Link: w.link.Index}
+	arriving := plan.Owner{Contract: plan.OwnIngress, Link: w.link.Index}
+	for name, o := range map[string]struct {
+		claims []int // the workload of each cgroup; -1: nobody's
+		tag    int   // the workload that the process is tagged for; 0: none
+		limits []plan.Owner
+		binds  []plan.Owner
+		class  int
+	}{
+		"its own":                   {[]int{-1, -1, -1, -1, -1, 1}, 0, []plan.Owner{together(1), together(2)}, []plan.Owner{together(1)}, 1},
+		"the next above":            {[]int{-1, 2, -1, -1, 1, -1}, 0, []plan.Owner{together(2)}, []plan.Owner{together(2)}, 1},
+		"its own and those above":   {[]int{4, -1, 3, -1, 2, 1}, 0, []plan.Owner{together(1), together(2), together(3), together(4)}, []plan.Owner{together(1), together(2), together(3), together(4)}, 1},
+		"three above and no more":   {[]int{5, 4, 3, 2, 1, -1}, 0, []plan.Owner{together(1), together(3), together(4), together(5)}, []plan.Owner{together(1), together(3), together(4)}, 1},
+		"each workload once":        {[]int{4, 3, 2, 1, 2, 1}, 0, []plan.Owner{together(1), together(2), together(3), together(4)}, []plan.Owner{together(1), together(2), together(3), together(4)}, 1},
+		"a tag's, and its cgroups'": {[]int{-1, -1, -1, -1, 2, 1}, 7, []plan.Owner{together(1), together(2), together(7)}, []plan.Owner{together(1), together(2), together(7)}, 7},
+		"of this link too":          {[]int{-1, -1, -1, -1, 2, 1}, 0, []plan.Owner{together(1), here(1), here(2)}, []plan.Owner{together(1), here(1), here(2)}, 1},
+		"the link's own":            {[]int{-1, -1, -1, -1, -1, 1}, 0, []plan.Owner{own, here(1)}, []plan.Owner{own, here(1)}, 1},
+		"the link's own, nobody's":  {[]int{-1, -1, -1, -1, -1, -1}, 0, []plan.Owner{own}, []plan.Owner{own}, unclaimedClass - firstClass},
+		"not what arrives":          {[]int{-1, -1, -1, -1, -1, 1}, 0, []plan.Owner{here(1), arriving}, []plan.Owner{here(1)}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules, promises := noRules(), w.promises()
+			promises.Contracts[plan.Unclaimed] = plan.Promise{Priority: class(unclaimedClass)}
+			for i, n := range o.claims {
+				if n >= 0 {
+					rules.Cgroups[cgroupID(t, dirs[i])] = plan.FirstID + plan.ContractID(n)
+				}
+			}
+			limits := map[plan.Owner]policy.Rate{}
+			for _, of := range o.limits {
+				limits[of] = 64e3
+			}
+			limit(&rules, &promises, limits)
+			g := w.publishTo(rules, promises, Options{Controller: -1, LinkLimits: len(limits)})
+			s := sockets(t, w.room)
+			if o.tag != 0 {
+				tag(t, s, c.pid, plan.FirstID+plan.ContractID(o.tag))
+				defer func() {
+					if err := s.UntagTask(uint32(c.pid)); err != nil {
+						t.Error(err)
+					}
+				}()
+			}
+			all, err := g.Held()
+			if err != nil || len(all) != len(limits) {
+				t.Fatalf("limits %v, %v", all, err)
+			}
+			w.expect(firstClass+o.class, 1, func() { c.do("udp %s", w.to4(4000)) })
+			if all, err = g.Held(); err != nil {
+				t.Fatal(err)
+			}
+			var charged []string
+			for of, h := range all {
+				if h.Bytes > 0 && of != own { // neighbours are asked for below the link's own, too
+					charged = append(charged, fmt.Sprint(of))
+				}
+			}
+			if slices.Contains(o.binds, own) && all[own].Bytes == 0 {
+				t.Error("the link's own limit was not charged")
+			}
+			var want []string
+			for _, of := range o.binds {
+				if of != own {
+					want = append(want, fmt.Sprint(of))
+				}
+			}
+			slices.Sort(charged)
+			slices.Sort(want)
+			if diff := cmp.Diff(want, charged); diff != "" {
+				t.Errorf("charged (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestBoundsHold has datagrams that are below several limits go by the least of
+// them, and pay none where one of them refuses.
+func TestBoundsHold(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	together := plan.Owner{Contract: plan.FirstID}
+	here := plan.Owner{Contract: plan.FirstID, Link: w.link.Index}
+	own := plan.Owner{Contract: plan.OwnEgress, Link: w.link.Index}
+	for name, limits := range map[string]map[plan.Owner]policy.Rate{
+		"of this link alone":       {here: 8e6},
+		"the link's own":           {own: 8e6},
+		"the least is of all":      {together: 8e6, here: 80e6, own: 100e6},
+		"the least is of the link": {together: 80e6, here: 100e6, own: 8e6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := w.limit(limits)
+			came, _, sent := w.burst(t, 1000, 2000, 0)
+			checkBurst(t, came, sent, 8e6)
+			all, err := g.Held()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for of, h := range all {
+				// A chunk of 2.5 ms may be paid ahead, and the link carries more than the burst.
+				ahead := uint64(limits[of]) / 8 / 400
+				if least := uint64(came) * packet; h.Bytes < least || h.Bytes > least+ahead+4*packet {
+					t.Errorf("%v was charged for %d bytes, and %d came", of, h.Bytes, least)
+				}
+				if refuses := limits[of] == 8e6; refuses != (h.Dropped > 0) {
+					t.Errorf("%v dropped %d", of, h.Dropped)
+				}
+			}
+		})
+	}
+}
+
+// TestIngressHolds is TestLimitHolds of what arrives by a link.
+func TestIngressHolds(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	own := plan.Owner{Contract: plan.OwnIngress, Link: w.link.Index}
+	for _, rate := range []policy.Rate{64e3, 8e6, 80e6} {
+		t.Run(rate.String(), func(t *testing.T) {
+			g := w.limit(map[plan.Owner]policy.Rate{own: rate})
+			w.attachIngress(g)
+			const packets = 2000
+			came, _, sent := burst(t, w.there, w.here, fmt.Sprintf("%s:1000", w.link.IPv4.Addr()), packets, 0)
+			checkBurst(t, came, sent, rate)
+			if h := held(t, g); h.Dropped < uint64(packets-came) || h.Bytes < uint64(came)*packet {
+				t.Errorf("%d came: %+v", came, h)
+			}
+		})
+	}
+}
+
+// attachIngress is attach of link_ingress.
+func (w *wire) attachIngress(g *Generation) {
+	w.t.Helper()
+	if !w.hasTCX() {
+		w.here.Output("tc", "qdisc", "replace", "dev", w.link.Name, "clsact")
+		w.here.Output("tc", "filter", "replace", "dev", w.link.Name, "ingress", "prio", "1", "handle", "1",
+			"bpf", "direct-action", "object-pinned", filepath.Join(g.linkDir(w.link.Index), ingressPin))
+		return
+	}
+	var err error
+	w.here.Do(func() { err = g.AttachIngress(w.link.Index) })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestLimitsOfLinksAreReadBack reads what was written.
+func TestLimitsOfLinksAreReadBack(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	room := newRoom(t)
+	rules, l := noRules(), promises(4)
+	const one, two = plan.FirstID, plan.FirstID + 1
+	for i := range plan.ContractID(4) {
+		l.Contracts[plan.FirstID+i] = plan.Promise{Priority: 7, Serial: 1}
+	}
+	limit(&rules, &l, map[plan.Owner]policy.Rate{
+		{Contract: one}: 1e6, {Contract: one, Link: benchLink}: 2e6, {Contract: two, Link: benchLink}: 3e6,
+		{Contract: plan.OwnEgress, Link: benchLink}: 4e6, {Contract: plan.OwnIngress, Link: benchLink}: 5e6,
+	})
+	g := begin(t, room, 1, rules, Options{Controller: -1, LinkLimits: 4})
+	load(t, g, benchLink, rules, l)
+	again, err := room.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	got, err := again.Promises(benchLink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := maps.Clone(l.Contracts)
+	maps.DeleteFunc(want, func(id plan.ContractID, _ plan.Promise) bool { return id < plan.FirstID })
+	maps.DeleteFunc(got, func(id plan.ContractID, _ plan.Promise) bool { return id < plan.FirstID })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("promises (-want +got):\n%s", diff)
+	}
+	egress, ingress, err := again.OwnLimits(benchLink)
+	if err != nil || egress != l.Egress || ingress != l.Ingress {
+		t.Errorf("the link's own: %v, %v, %v", egress, ingress, err)
+	}
+}
