@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * All limits, by a number that contracts and links name them by; 0 is none. Live
+ * All limits, by a number that contracts and links name them by; 0 is none. They
+ * outlive generations, so that a change forgets nothing of what goes on. Live
  * budgets are changed in place only (relimit): a write through the table would lose
  * what CPUs charge meanwhile.
  */

@@ -91,8 +91,11 @@ struct above {
 	__u16 pad;
 };
 
-/* The most limits that hold for a packet on its way out of a link. */
-#define BOUNDS 5
+/*
+ * The most limits that hold for a packet on its way out of a link: of its contract
+ * and of those above, on all links and on this one, and the link's own.
+ */
+#define BOUNDS (2 * (1 + ABOVE) + 1)
 
 /* Which header fields a tuple of flow rules looks at. */
 enum tuple_fields {
@@ -155,10 +158,11 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * ten and then reads only.
+ * eleven and then reads only.
  */
 struct budget {
-	__u32 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
+	__u16 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
+	__u16 serial;	   /* stakes of another serial are in a limit that is gone */
 	__u32 link;	   /* the link that it is of; 0: all together */
 	__u64 limit;	   /* bytes a second */
 	__u64 tick_length; /* resolution at which votes expire, ns */
@@ -173,6 +177,7 @@ struct budget {
 	__u64 bytes;	   /* since the last tick was ended */
 	__u64 paid;	   /* until when the bucket is paid, 1/16 ns */
 	__s64 credit;	   /* bytes that are paid and charged, and still to come */
+	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 total;	   /* bytes before the running tick */
 	__u64 window;	   /* when the running window began, ns */
 	__u64 in_window;   /* bytes in it */
@@ -180,14 +185,16 @@ struct budget {
 	__u64 busiest;	   /* the most in any before it */
 	__u64 dropped;	   /* packets */
 	__u64 marked;	   /* packets that carry the mark of congestion instead */
-	struct flow others; /* what no pace holds */
+	struct flow others;  /* what is no TCP */
+	struct flow streams; /* TCP that nobody paces */
 	__s32 ring[SLOTS];  /* votes by the tick in which they expire */
 };
 
 /* What a connection knows of one limit that it is below. */
 struct stake {
-	__u32 budget; /* its number; 0: none */
-	__u32 pad;
+	__u16 budget; /* its number; 0: none */
+	__u16 serial;
+	__u32 hook;    /* where it is charged, as struct load has it */
 	__u64 charged; /* when its last packet was, ns */
 	struct flow flow;
 };
@@ -197,8 +204,6 @@ struct stake {
 
 /* What a connection knows of the limits that it is below. */
 struct paced {
-	__u32 generation; /* of the programs that charge it */
-	__u32 pad;
 	__u64 window;  /* its round trip, ns */
 	__u64 limits;  /* the sum of those of which its pace is the least share, bytes a second */
 	__u64 heard;   /* when TCP last told of a round trip, ns */
@@ -254,10 +259,10 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 72, "flow");
-_Static_assert(sizeof(struct budget) == 168 + 72 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 176 + 2 * 72 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
-_Static_assert(sizeof(struct paced) == 72 + STAKES * 88, "paced");
+_Static_assert(sizeof(struct paced) == 64 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
 _Static_assert(sizeof(struct losses) == 16, "losses");
 

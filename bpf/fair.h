@@ -27,6 +27,7 @@
 #define MAX_GAP (1ULL << 34)
 #define MAX_PACE 0xfffffffeULL
 #define BURST 10000000ULL
+#define STREAM_BURST (20 * BURST)
 #define CHUNK (BURST / 4)
 #define FRACTION 16
 
@@ -241,21 +242,27 @@ static __always_inline __u64 pace_of(struct budget *b, struct flow *f)
  * against another CPU lets its packet pass and charges it all the same: the next
  * one pays.
  */
-static __always_inline bool conforms(struct budget *b, __u64 now) { return once(&b->paid) <= now * FRACTION; }
-
-static __always_inline void pay(struct budget *b, __u64 now, __u64 wire)
+static __always_inline bool conforms(struct budget *b, bool stream, __u64 now)
 {
-	__u64 cost = wire * once(&b->price) / ONE;
-	__u64 paid = once(&b->paid), from = most(paid, (now - least(BURST, now)) * FRACTION);
-
-	if (__sync_val_compare_and_swap(&b->paid, paid, from + cost) != paid)
-		__sync_fetch_and_add(&b->paid, cost);
+	return once(stream ? &b->streams_paid : &b->paid) <= now * FRACTION;
 }
 
-/* half_empty says that the bucket's packets come faster than their share allows. */
-static __always_inline bool half_empty(struct budget *b, __u64 now)
+static __always_inline void pay(struct budget *b, bool stream, __u64 now, __u64 wire)
 {
-	return once(&b->paid) > (now - least(BURST / 2, now)) * FRACTION;
+	__u64 *at = stream ? &b->streams_paid : &b->paid, depth = stream ? STREAM_BURST : BURST;
+	__u64 cost = wire * once(&b->price) / ONE;
+	__u64 paid = once(at), from = most(paid, (now - least(depth, now)) * FRACTION);
+
+	if (__sync_val_compare_and_swap(at, paid, from + cost) != paid)
+		__sync_fetch_and_add(at, cost);
+}
+
+/* half_empty says that a bucket's packets come faster than their share allows. */
+static __always_inline bool half_empty(struct budget *b, bool stream, __u64 now)
+{
+	__u64 half = stream ? STREAM_BURST / 2 : BURST / 2;
+
+	return once(stream ? &b->streams_paid : &b->paid) > (now - least(half, now)) * FRACTION;
 }
 
 /*
@@ -267,7 +274,7 @@ static __always_inline __u64 grant(struct budget *b, __u64 now)
 {
 	__u64 chunk = once(&b->chunk);
 
-	if (half_empty(b, now))
+	if (half_empty(b, false, now))
 		return 0;
 	__sync_fetch_and_add(&b->paid, CHUNK * FRACTION);
 	__sync_fetch_and_add(&b->credit, chunk);

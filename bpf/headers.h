@@ -10,6 +10,7 @@
 
 #define ETH_HLEN 14
 #define ETH_P_IP 0x0800
+#define ETH_P_ARP 0x0806
 #define ETH_P_IPV6 0x86dd
 #define ETH_P_8021Q 0x8100
 #define ETH_P_8021AD 0x88a8

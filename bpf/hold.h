@@ -4,8 +4,8 @@
  * leaves or enters.
  *
  * Packets of connections that are paced pass: TCP sends no sooner than its share of
- * each limit allows. All others share the part of one more flow, through an exact
- * bucket a limit: what is too early is marked as congestion where its ends know
+ * each limit allows. All datagrams share the part of one more flow, and so does TCP
+ * that nobody paces, through an exact bucket each a limit: what is too early is marked as congestion where its ends know
  * that, and dropped where it is far too early for any of them; then none of them is
  * charged. Acknowledgements and resets are charged and never held.
  *
@@ -21,10 +21,8 @@
 #include "paces.h"
 
 #include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
-
-/* Published with the programs. */
-const volatile __u32 generation = 1;
 
 /* Verdicts of tc. */
 #define NEXT -1
@@ -43,6 +41,8 @@ const volatile __u32 generation = 1;
 struct load {
 	__u32 wire; /* bytes, the headers of all its segments included */
 	__u32 segments;
+	__u32 hook;		  /* the link's index, times two; one more at its ingress */
+	bool stream;		  /* it is TCP */
 	__u32 budgets[BOUNDS]; /* their numbers; from the first 0 on there is none */
 };
 
@@ -86,13 +86,7 @@ static __always_inline struct paced *connection(struct bpf_sock *sk)
 {
 	struct paced *p = bpf_sk_storage_get(&paces, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
-	if (!p || p->generation == generation)
-		return p;
-	__builtin_memset(p->stakes, 0, sizeof(p->stakes));
-	p->generation = generation;
-	p->limits = 0; /* cut its pace anew */
-	p->unpaced = 0;
-	if (!p->head)
+	if (p && !p->head)
 		p->head = sk->family == AF_INET ? 66 : 86; /* with timestamps */
 	return p;
 }
@@ -119,7 +113,7 @@ static __always_inline void learn(struct paced *p, struct load *l, __u32 length)
  * stake_in returns a connection's stake in a budget. A new one takes the place of
  * the one that was charged least lately, which is none at first.
  */
-static __always_inline struct stake *stake_in(struct paced *p, __u32 budget)
+static __always_inline struct stake *stake_in(struct paced *p, __u32 budget, __u32 serial)
 {
 	struct stake *s, *oldest = &p->stakes[0];
 	__u32 i;
@@ -127,7 +121,7 @@ static __always_inline struct stake *stake_in(struct paced *p, __u32 budget)
 #pragma clang loop unroll(full)
 	for (i = 0; i < STAKES; i++) {
 		s = &p->stakes[i];
-		if (s->budget == budget)
+		if (s->budget == budget && s->serial == serial)
 			return s;
 		if (s->charged < oldest->charged)
 			oldest = s;
@@ -135,25 +129,46 @@ static __always_inline struct stake *stake_in(struct paced *p, __u32 budget)
 	__builtin_memset(oldest, 0, sizeof(*oldest));
 	oldest->flow.window = p->window;
 	oldest->budget = budget;
-	p->limits = 0;
+	oldest->serial = serial;
+	p->limits = 0; /* cut its pace anew */
 	return oldest;
 }
 
 /*
- * charge_stake charges a connection's packet to one budget. It is global, as
- * charge_others is: so the kernel proves it once, and not for each path that
- * leads to it.
+ * leave drops the stakes in limits that the connection was below at this hook and is
+ * not any more: it was given another contract.
  */
-__noinline int charge_stake(struct paced *p, __u32 budget, __u64 now, __u64 wire)
+static __always_inline void leave(struct paced *p, __u32 hook, __u64 now)
+{
+	struct stake *s;
+	__u32 i;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i < STAKES; i++) {
+		s = &p->stakes[i];
+		if (s->budget && s->hook == hook && s->charged != now)
+			s->budget = 0;
+	}
+}
+
+/*
+ * charge_stake charges a packet of a connection to one budget: to its own flow there, or
+ * to no more than its memory where nobody paces it yet, so that pace knows what to
+ * pace it for. It is global, as charge_others is: so the kernel proves it once, and
+ * not for each path that leads to it.
+ */
+__noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now, __u64 wire)
 {
 	struct budget *b = budget_of(budget);
 	struct stake *s;
 
 	if (!p || !b)
 		return 0;
-	s = stake_in(p, budget);
+	s = stake_in(p, budget, b->serial);
 	s->charged = now;
-	charge(b, &s->flow, now, wire);
+	s->hook = hook;
+	if (wire)
+		charge(b, &s->flow, now, wire);
 	return 0;
 }
 
@@ -180,14 +195,25 @@ static __always_inline bool passes_unpaced(struct paced *p, struct load *l, __u6
 	return false;
 }
 
-/* bare tells packets of TCP that carry nothing worth holding. */
-static __always_inline bool bare(struct __sk_buff *skb, struct load *l)
+/* says_tcp asks the headers of a packet that has no socket. */
+static __always_inline bool says_tcp(struct __sk_buff *skb)
 {
 	__u8 ip[10];
 
-	if (l->wire > BARE || bpf_skb_load_bytes_relative(skb, 0, ip, sizeof(ip), BPF_HDR_START_NET))
+	if (bpf_skb_load_bytes_relative(skb, 0, ip, sizeof(ip), BPF_HDR_START_NET))
 		return false;
 	return (ip[0] >> 4 == 4 ? ip[9] : ip[6]) == IPPROTO_TCP;
+}
+
+/*
+ * bare tells packets that carry nothing worth holding: acknowledgements, resets, and
+ * what neighbours say to find each other.
+ */
+static __always_inline bool bare(struct __sk_buff *skb, struct load *l)
+{
+	if (l->wire > BARE)
+		return false;
+	return l->stream || skb->protocol == bpf_htons(ETH_P_ARP);
 }
 
 /* all_prepaid takes a packet from what all its budgets have been paid before. */
@@ -206,16 +232,18 @@ static __always_inline bool all_prepaid(struct load *l)
 	return true;
 }
 
-/* charge_others charges a packet to the flow of all that nobody paces. */
-__noinline int charge_others(__u32 budget, __u64 now, __u64 wire)
+/* charge_others charges a packet to the flow of its kind, which nobody paces. */
+__noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 wire)
 {
 	struct budget *b = budget_of(budget);
+	struct flow *f;
 
 	if (!b)
 		return 0;
-	b->others.exact = 1;
-	b->others.load = cut(b);
-	charge(b, &b->others, now, wire);
+	f = stream ? &b->streams : &b->others;
+	f->exact = 1;
+	f->load = cut(b);
+	charge(b, f, now, wire);
 	return 0;
 }
 
@@ -223,31 +251,31 @@ __noinline int charge_others(__u32 budget, __u64 now, __u64 wire)
  * admit asks the buckets of all budgets, and takes from all of them or from none:
  * from what is paid already where there is enough.
  */
-static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 now, bool ahead)
+static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 now)
 {
 	bool low = false;
 	struct budget *b;
 	__u32 i;
 
 	each_budget(l, i, b) {
-		if (prepaid(b, l->wire))
+		if (!l->stream && prepaid(b, l->wire))
 			continue;
-		if (!conforms(b, now)) {
+		if (!conforms(b, l->stream, now)) {
 			__sync_fetch_and_add(&b->dropped, l->segments);
 			return false;
 		}
-		low |= half_empty(b, now);
+		low |= half_empty(b, l->stream, now);
 	}
 	low = low && bpf_skb_ecn_set_ce(skb) == 1;
 	each_budget(l, i, b) {
-		if (prepaid(b, l->wire)) {
+		if (!l->stream && prepaid(b, l->wire)) {
 			spend(b, l->wire);
 			continue;
 		}
-		if (low && half_empty(b, now))
+		if (low && half_empty(b, l->stream, now))
 			__sync_fetch_and_add(&b->marked, l->segments);
-		pay(b, now, l->wire);
-		charge_others(l->budgets[i], now, l->wire + (ahead ? grant(b, now) : 0));
+		pay(b, l->stream, now, l->wire);
+		charge_others(l->budgets[i], l->stream, now, l->wire + (l->stream ? 0 : grant(b, now)));
 	}
 	return true;
 }
@@ -261,7 +289,8 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 	__u64 now;
 	__u32 i;
 
-	if (!sk && all_prepaid(l))
+	l->stream = sk || (!skb->sk && says_tcp(skb));
+	if (!l->stream && all_prepaid(l))
 		return NEXT;
 	now = clock(sk);
 	p = sk ? connection(sk) : NULL;
@@ -269,16 +298,16 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 		learn(p, l, skb->len);
 		paced = !passes_unpaced(p, l, now);
 		p->sent += l->wire;
-		if (paced) {
-			for (i = 0; i < BOUNDS && l->budgets[i]; i++)
-				charge_stake(p, l->budgets[i], now, l->wire);
+		for (i = 0; i < BOUNDS && l->budgets[i]; i++)
+			charge_stake(p, l->budgets[i], l->hook, now, paced ? l->wire : 0);
+		leave(p, l->hook, now);
+		if (paced)
 			return NEXT;
-		}
 	}
 	if (!bare(skb, l))
-		return admit(skb, l, now, !sk) ? NEXT : DROP;
+		return admit(skb, l, now) ? NEXT : DROP;
 	for (i = 0; i < BOUNDS && l->budgets[i]; i++)
-		charge_others(l->budgets[i], now, l->wire);
+		charge_others(l->budgets[i], l->stream, now, l->wire);
 	return NEXT;
 }
 

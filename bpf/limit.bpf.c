@@ -8,14 +8,15 @@
 
 static __always_inline void add(struct load *l, __u32 *n, __u32 budget)
 {
-	if (budget && *n < BOUNDS)
+	if (budget && *n < BOUNDS) /* always: it is for the verifier */
 		l->budgets[(*n)++] = budget;
 }
 
 SEC("tc")
 int limit(struct __sk_buff *skb)
 {
-	struct load load = { .wire = skb->wire_len, .segments = skb->gso_segs ? skb->gso_segs : 1 }, *l = &load;
+	struct load load = { .wire = skb->wire_len, .segments = skb->gso_segs ? skb->gso_segs : 1, .hook = skb->ifindex * 2 };
+	struct load *l = &load;
 	__u32 pairs[5] = { skb->cb[0], skb->cb[1], skb->cb[2], skb->cb[3], skb->cb[4] }, n = 0, i;
 
 	opaque(l);

@@ -81,19 +81,17 @@ static __always_inline __u32 budgets(__u32 id)
 	return c ? c->together | (__u32)c->here << 16 : 0;
 }
 
-/*
- * pass goes on in limit where any limit holds for the packet. The farthest come last:
- * of too many they are left out.
- */
+/* pass goes on in limit where any limit may hold for the packet. */
 static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above *above)
 {
+	if (!own && !above && !own_budget)
+		return;
 	skb->cb[0] = own;
 	skb->cb[1] = own_budget;
 	skb->cb[2] = above ? budgets(above->contracts[0]) : 0;
 	skb->cb[3] = above ? budgets(above->contracts[1]) : 0;
 	skb->cb[4] = above ? budgets(above->contracts[2]) : 0;
-	if (own || above || own_budget)
-		bpf_tail_call(skb, &limiter, 0);
+	bpf_tail_call(skb, &limiter, 0);
 }
 
 SEC("tc")

@@ -43,10 +43,16 @@ static __always_inline __u32 heads(struct __sk_buff *skb)
 /* weigh is what the kernel does for us on the way out only: packets as on the wire. */
 static __always_inline struct load weigh(struct __sk_buff *skb)
 {
-	struct load l = { .wire = skb->len, .segments = skb->gso_segs ? skb->gso_segs : 1, .budgets = { budget } };
+	struct load l = { .wire = skb->len, .segments = 1, .hook = skb->ifindex * 2 + 1, .budgets = { budget } };
+	__u32 size = skb->gso_size, head;
 
-	if (l.segments > 1)
-		l.wire += (l.segments - 1) * heads(skb);
+	if (!size)
+		return l;
+	head = heads(skb);
+	l.segments = skb->gso_segs;
+	if (!l.segments) /* a virtual machine leaves the counting to us */
+		l.segments = most((l.wire - least(head, l.wire) + size - 1) / size, 1);
+	l.wire += (l.segments - 1) * head;
 	return l;
 }
 

@@ -57,8 +57,8 @@ int unpace(struct bpf_iter__tcp *ctx)
 
 	if (!p || !p->pace)
 		return 0;
-	/* Of no generation: pace does not set it anew. */
-	p->generation = 0;
+	/* Below no limit any more: pace does not set it anew. */
+	__builtin_memset(p->stakes, 0, sizeof(p->stakes));
 	own = p->own;
 	/* What is not ours, the application has set meanwhile. */
 	if (((struct sock *)tp)->sk_max_pacing_rate == p->pace &&

@@ -16,9 +16,6 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Published with the programs. */
-const volatile __u32 generation = 1;
-
 /* As a pace it means none. */
 #define NO_PACE 0xffffffff
 /* Payload of a full segment of MTU 1500 with timestamps. */
@@ -28,6 +25,14 @@ static __always_inline void give(struct bpf_sock_ops *ops, struct paced *p, __u3
 {
 	if (!bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
 		p->pace = pace;
+}
+
+/* budget_in is the budget that a stake is in, while that is the same limit. */
+static __always_inline struct budget *budget_in(struct stake *s)
+{
+	struct budget *b = budget_of(s->budget);
+
+	return b && b->serial == s->serial ? b : NULL;
 }
 
 /* stale says that a connection has not been charged to a budget for a while. */
@@ -84,7 +89,7 @@ static __always_inline void find_leave(struct paced *p, struct leave *l)
 #pragma clang loop unroll(full)
 	for (i = 0; i < STAKES; i++) {
 		s = &p->stakes[i];
-		b = budget_of(s->budget);
+		b = budget_in(s);
 		if (!b || stale(p, s))
 			continue;
 		s->flow.window = p->window;
@@ -110,7 +115,7 @@ static __always_inline void cut_paces(struct paced *p, __u32 keeps)
 #pragma clang loop unroll(full)
 	for (i = 0; i < STAKES; i++) {
 		s = &p->stakes[i];
-		b = s->budget == keeps ? NULL : budget_of(s->budget);
+		b = s->budget == keeps ? NULL : budget_in(s);
 		if (b && !stale(p, s))
 			cut_pace(b, &s->flow);
 	}
@@ -136,8 +141,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 		p->unpaced = 0;
 	found = full->sk_max_pacing_rate;
 	p->own = application(p, found);
-	if (p->generation == generation)
-		find_leave(p, &leave);
+	find_leave(p, &leave);
 	if (!leave.share) {
 		put_back(ops, p);
 		return;

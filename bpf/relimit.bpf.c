@@ -35,6 +35,7 @@ int relimit(struct __sk_buff *skb __attribute__((unused)))
 	appraise(b);
 	b->sent = 2 * (limit / 32);
 	b->paid = least(b->paid, now * FRACTION);
+	b->streams_paid = least(b->streams_paid, now * FRACTION);
 	b->credit = 0;
 	b->window = now;
 	b->in_window = b->last = b->busiest = 0;

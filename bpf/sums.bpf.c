@@ -83,10 +83,25 @@ int sum_datagram(struct __sk_buff *skb)
 		spend(b, step.value);
 		return true;
 	}
-	if (!conforms(b, step.now))
+	if (!conforms(b, false, step.now))
 		return false;
-	pay(b, step.now, step.value);
+	pay(b, false, step.now, step.value);
 	charge(b, f, step.now, step.value + grant(b, step.now));
+	return true;
+}
+
+/* Returns whether a segment passes that nobody paces. */
+SEC("tc")
+int sum_stream(struct __sk_buff *skb)
+{
+	struct step step;
+	struct flow *f;
+	struct budget *b = at(skb, &step, &f);
+
+	if (!b || !conforms(b, true, step.now))
+		return false;
+	pay(b, true, step.now, step.value);
+	charge(b, f, step.now, step.value);
 	return true;
 }
 

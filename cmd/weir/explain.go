@@ -138,14 +138,14 @@ func explainOne(b *strings.Builder, paint painter, width int, x *agent.Explanati
 	}
 	fmt.Fprintf(b, "%s%s %s\n", indent, x.Subject, owner)
 	t := table{columns: []column{{title: ""}, {title: "rule"}, {title: "workload", rank: 1}}}
-	why, binding := "", ""
+	why := ""
 	for _, r := range x.Reasons {
 		mark := cell{"loses", paint.dim}
 		switch {
 		case r.Wins:
 			mark, why = cell{"wins", paint.green}, r.Why
 		case r.Binds:
-			mark, binding = cell{"binds", paint.yellow}, r.Why
+			mark = cell{"binds", paint.yellow}
 		}
 		t.add(mark, cell{text: r.Rule}, cell{text: r.Workload})
 	}
@@ -153,11 +153,13 @@ func explainOne(b *strings.Builder, paint painter, width int, x *agent.Explanati
 	if why != "" { // those that lose all come after it
 		hang(b, indent+"  why: ", why, width, nil)
 	}
-	if binding != "" { // so do all that bind
-		hang(b, indent+"  binds: ", binding, width, nil)
-	}
 	for _, p := range x.Promises {
 		hang(b, indent+"  on ", p, width, nil)
+	}
+	for _, r := range x.Reasons {
+		if r.Binds {
+			hang(b, indent+"  with all of ", r.Workload+": "+strings.Join(r.Limits, ", "), width, nil)
+		}
 	}
 	colour := paint.dim
 	if x.Agrees != nil && !*x.Agrees {

@@ -17,7 +17,8 @@ func TestExplanation(t *testing.T) {
 		Subject: "process 7 (rsync)", Workload: "jobs", Agrees: &agrees, Kernel: "says the same",
 		Reasons: []plan.Reason{
 			{Workload: "jobs", Rule: "cgroup /tenant/job-1", Wins: true, Why: "its own cgroup"},
-			{Workload: "tenant", Rule: "cgroup /tenant", Binds: true, Why: "comes after cgroup /tenant/job-1; its limit binds all the same"},
+			{Workload: "tenant", Rule: "cgroup /tenant", Binds: true, Limits: []string{"at most 50Mbit of all links together", "at most 10Mbit of eth0"},
+				Why: "comes after cgroup /tenant/job-1; its limit binds all the same"},
 			{Workload: "user", Rule: "user id 7", Why: "comes after cgroup /tenant/job-1"},
 		},
 		Promises: []string{"eth0: priority 2"},
@@ -29,8 +30,9 @@ process 7 (rsync) belongs to jobs
   binds  cgroup /tenant        tenant
   loses  user id 7             user
   why: its own cgroup
-  binds: comes after cgroup /tenant/job-1; its limit binds all the same
   on eth0: priority 2
+  with all of tenant: at most 50Mbit of all links together, at most 10Mbit of
+              eth0
   the kernel: says the same
 `
 	if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), explanation(painter{}, 80, x)); diff != "" {

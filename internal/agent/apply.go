@@ -29,7 +29,7 @@ func (a *Agent) apply(ctx context.Context, p *policy.Policy, text []byte, wait t
 		if r.Pending != nil {
 			return ErrPending
 		}
-		d, err := a.draft(ctx, r, p)
+		d, err := a.proposed(ctx, r, p)
 		if err != nil {
 			return err
 		}

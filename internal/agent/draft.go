@@ -34,6 +34,24 @@ func (a *Agent) draft(ctx context.Context, r *state.Record, p *policy.Policy) (*
 	return d, err
 }
 
+// proposed is the draft of a policy that somebody hands in, which is refused where a
+// limit would not bind all that it is given for. What is in force is not: others make
+// cgroups as they like, and status tells of those.
+func (a *Agent) proposed(ctx context.Context, r *state.Record, p *policy.Policy) (*draft, error) {
+	d, err := a.draft(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	var errs policy.Errors
+	for _, u := range d.want.Unbound {
+		errs = append(errs, u.Diagnostic)
+	}
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	return d, nil
+}
+
 // reached reports whether nothing is left to do.
 func (d *draft) reached(r *state.Record) bool { return len(d.differences) == 0 && r.Journal == nil }
 
@@ -41,7 +59,7 @@ func (d *draft) reached(r *state.Record) bool { return len(d.differences) == 0 &
 // It changes nothing.
 func (a *Agent) Plan(ctx context.Context, p *policy.Policy) (differences []plan.Difference, err error) {
 	err = a.reading(func(r *state.Record) error {
-		d, err := a.draft(ctx, r, p)
+		d, err := a.proposed(ctx, r, p)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,11 @@ func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState,
 		if want, err = g.IngressID(l.Index); err != nil {
 			return err
 		}
-		s.Ingress = want != 0 && want == a.ingressID(l)
+		runs, err := a.ingressID(l)
+		if err != nil {
+			return err
+		}
+		s.Ingress = runs == want && want != 0 || runs != 0 && want == 0
 		s.Rules, err = readRules(g, l)
 		return err
 	})
@@ -104,14 +108,11 @@ func (a *Agent) attachedID(l state.LinkRecord) uint32 {
 	return p.ID
 }
 
-// ingressID is attachedID of what arrives by a link.
-func (a *Agent) ingressID(l state.LinkRecord) uint32 {
+// ingressID returns the id of our program that runs at the ingress of a link.
+func (a *Agent) ingressID(l state.LinkRecord) (uint32, error) {
 	if !l.Filter {
-		return a.room().IngressID(l.Index)
+		return a.room().IngressID(l.Index), nil
 	}
 	p, err := tc.ReadProgram(l.Index, tc.Ingress)
-	if err != nil {
-		return 0
-	}
-	return p.ID
+	return p.ID, ignoreGone(err)
 }

@@ -119,6 +119,9 @@ func (s *Status) addWarnings(d *draft) {
 		s.Warnings = append(s.Warnings, fmt.Sprintf(
 			"%s: cgroups that match later are found by the next apply only: its wildcard stands in the middle, or it is too long", sel))
 	}
+	for _, u := range d.want.Unbound {
+		s.Warnings = append(s.Warnings, u.Message+"; "+u.Help)
+	}
 	if !d.facts.Features.RawTracepoint {
 		s.Warnings = append(s.Warnings, "this kernel does not tell of new cgroups and processes: children are found by the next apply only")
 	}

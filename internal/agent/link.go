@@ -110,15 +110,10 @@ func attach(g *bpf.Generation, index int, tcx bool) error {
 // addIngress adds the step that holds what arrives by a link to the link's own limit,
 // or ends that.
 func (c *change) addIngress(name string, l plan.LinkState, tcx bool) {
+	if was, known := c.record.Links[name]; known && !l.Ingress {
+		c.add(fmt.Sprintf("see that nothing holds what arrives by %s", name), func() error { return c.detachIngress(was) })
+	}
 	if !l.Ingress {
-		was, runs := c.record.Links[name], false
-		_ = c.inScope(func() error {
-			runs = c.ingressID(was) != 0
-			return nil
-		})
-		if runs {
-			c.add(fmt.Sprintf("detach link_ingress from %s", name), func() error { return c.detachIngress(was) })
-		}
 		return
 	}
 	c.add(fmt.Sprintf("attach link_ingress to %s", name), func() error {

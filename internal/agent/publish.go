@@ -49,6 +49,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 			c.removeLink(name)
 		}
 	}
+	c.add("settle the limits", func() error { return c.generation.SettleLimits() })
 	if !limited {
 		c.addUnpace(ctx)
 	}

@@ -17,7 +17,7 @@ type Step struct {
 // it. No steps means that it would change nothing.
 func (a *Agent) Steps(ctx context.Context, p *policy.Policy) (steps []Step, err error) {
 	err = a.reading(func(r *state.Record) error {
-		d, err := a.draft(ctx, r, p)
+		d, err := a.proposed(ctx, r, p)
 		if err != nil || d.reached(r) {
 			return err
 		}

@@ -26,7 +26,20 @@ import (
 func start(t *testing.T, ns *testutil.Namespace, cgroup string, out *strings.Builder, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(testutil.Tool(t, name), args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if out != nil {
+		cmd.Stdout, cmd.Stderr = out, out
+	}
+	launch(t, ns, cgroup, cmd)
+	return cmd
+}
+
+// launch is start for a command that is made already.
+func launch(t *testing.T, ns *testutil.Namespace, cgroup string, cmd *exec.Cmd) {
+	t.Helper()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	if cgroup != "" {
 		fd, err := unix.Open(cgroup, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
@@ -34,9 +47,6 @@ func start(t *testing.T, ns *testutil.Namespace, cgroup string, out *strings.Bui
 		}
 		defer unix.Close(fd)
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
-	}
-	if out != nil {
-		cmd.Stdout, cmd.Stderr = out, out
 	}
 	// Pdeathsig is the thread's: it has to live as long as the program.
 	started, ended := make(chan error), make(chan struct{})
@@ -56,7 +66,6 @@ func start(t *testing.T, ns *testutil.Namespace, cgroup string, out *strings.Bui
 		<-ended
 	})
 	cmd.Cancel = func() error { <-ended; return nil } // waits for the end
-	return cmd
 }
 
 // wait waits for a started program and fails the test if it failed.

@@ -1,8 +1,13 @@
 package fair
 
-// Burst is the time for which a bucket collects its rate, ns. One packet of any
-// size passes on top of it.
-const Burst = 10_000_000
+// The time for which a bucket collects its rate, ns. One packet of any size passes on
+// top of it, and what is left of a chunk.
+const (
+	Burst = 10_000_000
+	// StreamBurst is that of the bucket for TCP that nobody paces: a sender that waits
+	// for its timer of 200 ms finds what it could have sent meanwhile.
+	StreamBurst = 20 * Burst
+)
 
 // Chunk is the time's worth of the share that a bucket gives at once, ns.
 const Chunk = Burst / 4
@@ -12,8 +17,11 @@ const Chunk = Burst / 4
 const fraction = 16
 
 // Bucket is a token bucket for what can not be paced: all datagrams of a workload
-// are one flow of weight 1. The zero value is full.
+// are one flow of weight 1, and so is all TCP that nobody paces. The zero value is
+// one for datagrams, and full.
 type Bucket struct {
+	Stream bool // it is for TCP
+
 	paid   uint64 // until when what has passed is paid, ns times fraction
 	credit uint64 // bytes that are paid and charged, and still to come
 }
@@ -21,7 +29,11 @@ type Bucket struct {
 // Conforms says whether a packet of so many bytes may pass now, in ns, at a
 // budget's price, and charges it if so.
 func (k *Bucket) Conforms(now, wire, price uint64) bool {
-	from := max(k.paid, (now-min(Burst, now))*fraction)
+	depth := uint64(Burst)
+	if k.Stream {
+		depth = StreamBurst
+	}
+	from := max(k.paid, (now-min(depth, now))*fraction)
 	if from > now*fraction {
 		return false
 	}

@@ -22,11 +22,12 @@ type Subject struct {
 
 // A Reason is one rule that fits a subject.
 type Reason struct {
-	Workload string `json:"workload"`
-	Rule     string `json:"rule"` // in words
-	Wins     bool   `json:"wins"`
-	Binds    bool   `json:"binds,omitempty"` // it loses, and the limits of its workload hold all the same
-	Why      string `json:"why"`             // it wins, or loses
+	Workload string   `json:"workload"`
+	Rule     string   `json:"rule"` // in words
+	Wins     bool     `json:"wins"`
+	Binds    bool     `json:"binds,omitempty"`  // it loses, and the limits of its workload hold all the same:
+	Limits   []string `json:"limits,omitempty"` // in words
+	Why      string   `json:"why"`              // it wins, or loses
 }
 
 // Explain returns every rule that fits a subject, the one that wins first. It
@@ -60,10 +61,12 @@ func Explain(s Subject, have State) []Reason {
 			continue
 		}
 		add(names[id], "cgroup "+c.Path, nearest(i))
-		if above := claiming.join(id); above && len(have.limitTerms(id)) > 0 {
+		if above := claiming.join(id); above {
 			last := &all[len(all)-1]
-			last.Binds = true
-			last.Why += "; its limit binds all the same"
+			if last.Limits = have.limitsFrom(id); last.Limits != nil {
+				last.Binds = true
+				last.Why += "; its limit binds all the same"
+			}
 		}
 	}
 	if id, ok := r.Cgroups1[s.Cgroup1.ID]; ok && s.Cgroup1.ID != 0 {

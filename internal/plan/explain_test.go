@@ -36,14 +36,14 @@ workloads:
 			Source: netip.MustParseAddrPort("10.0.0.1:4000"), Dest: netip.MustParseAddrPort("192.0.2.1:22")},
 	}
 	want := []Reason{
-		{"tagged", "an explicit tag", true, false, "explicit tags come first"},
-		{"near", "cgroup /a/b", false, false, "comes after an explicit tag"},
-		{"far", "cgroup /a", false, false, "comes after an explicit tag"},
-		{"old", "v1 cgroup memory:/e/b", false, false, "comes after an explicit tag"},
-		{"user", "user id 1000", false, false, "comes after an explicit tag"},
-		{"exe", "executable /bin/x", false, false, "comes after an explicit tag"},
-		{"net", "flow cidr 10.0.0.0/8 port 22", false, false, "comes after an explicit tag"},
-		{"port", "flow port 22 protocol tcp dscp ef", false, false, "comes after an explicit tag"},
+		{"tagged", "an explicit tag", true, false, nil, "explicit tags come first"},
+		{"near", "cgroup /a/b", false, false, nil, "comes after an explicit tag"},
+		{"far", "cgroup /a", false, false, nil, "comes after an explicit tag"},
+		{"old", "v1 cgroup memory:/e/b", false, false, nil, "comes after an explicit tag"},
+		{"user", "user id 1000", false, false, nil, "comes after an explicit tag"},
+		{"exe", "executable /bin/x", false, false, nil, "comes after an explicit tag"},
+		{"net", "flow cidr 10.0.0.0/8 port 22", false, false, nil, "comes after an explicit tag"},
+		{"port", "flow port 22 protocol tcp dscp ef", false, false, nil, "comes after an explicit tag"},
 	}
 	all := Explain(s, w.State)
 	if diff := gocmp.Diff(want, all); diff != "" {
@@ -75,7 +75,7 @@ workloads:
 }
 
 // TestExplainBinds has limits further up: those of the nearest three workloads
-// bind all the same, each once.
+// bind all the same, each once, and are told.
 func TestExplainBinds(t *testing.T) {
 	const (
 		own   = "its own cgroup"
@@ -83,17 +83,19 @@ func TestExplainBinds(t *testing.T) {
 		binds = after + "; its limit binds all the same"
 		tag   = "comes after an explicit tag"
 	)
-	const limit, here = ", egress: {max: 1Mbit}", ", egress: {links: {eth1: {max: 1Mbit}}}"
-	p, f := nested(t, "eth0: {}, eth1: {}", "", "", limit, "", here, "")
+	const limits, here = ", egress: {max: 2Mbit, links: {eth0: {max: 1Mbit}}}", ", egress: {links: {eth1: {max: 1Mbit}}}"
+	all, eth1 := []string{"at most 1Mbit of all links together"}, []string{"at most 1Mbit of eth1"}
+	both := []string{"at most 2Mbit of all links together", "at most 1Mbit of eth0"}
+	p, f := nested(t, "eth0: {}, eth1: {}", "", "", limits, "", here, "")
 	w := wanted(t, p, f, IDs{})
 	s := Subject{UID: 7, HasUID: true}
 	for i := 5; i >= 0; i-- {
 		s.Cgroups = append(s.Cgroups, CgroupMatch{nestedPath(i), uint64(100 + i)})
 	}
 	want := []Reason{
-		{"w5", "cgroup /x/x/x/x/x", true, false, own}, {"w4", "cgroup /x/x/x/x", false, true, binds},
-		{"w3", "cgroup /x/x/x", false, false, after}, {"w2", "cgroup /x/x", false, true, binds},
-		{"w1", "cgroup /x", false, false, after}, {"w0", "cgroup /", false, false, after},
+		{"w5", "cgroup /x/x/x/x/x", true, false, nil, own}, {"w4", "cgroup /x/x/x/x", false, true, eth1, binds},
+		{"w3", "cgroup /x/x/x", false, false, nil, after}, {"w2", "cgroup /x/x", false, true, both, binds},
+		{"w1", "cgroup /x", false, false, nil, after}, {"w0", "cgroup /", false, false, nil, after},
 	}
 	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
 		t.Error(diff)
@@ -107,11 +109,11 @@ func TestExplainBinds(t *testing.T) {
 	w.Contracts["set"] = Contract{ID: 999, Serial: 9}
 	s.Tag = w.Contracts["set"].Tag()
 	want = []Reason{
-		{"set", "an explicit tag", true, false, "explicit tags come first"},
-		{"w5", "cgroup /x/x/x/x/x", false, true, tag + "; its limit binds all the same"},
-		{"w4", "cgroup /x/x/x/x", false, true, tag + "; its limit binds all the same"},
-		{"w3", "cgroup /x/x/x", false, false, tag}, {"w2", "cgroup /x/x", false, false, tag},
-		{"w1", "cgroup /x", false, false, tag}, {"w0", "cgroup /", false, false, tag},
+		{"set", "an explicit tag", true, false, nil, "explicit tags come first"},
+		{"w5", "cgroup /x/x/x/x/x", false, true, all, tag + "; its limit binds all the same"},
+		{"w4", "cgroup /x/x/x/x", false, true, eth1, tag + "; its limit binds all the same"},
+		{"w3", "cgroup /x/x/x", false, false, nil, tag}, {"w2", "cgroup /x/x", false, false, nil, tag},
+		{"w1", "cgroup /x", false, false, nil, tag}, {"w0", "cgroup /", false, false, nil, tag},
 	}
 	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
 		t.Errorf("tagged: %s", diff)
@@ -121,9 +123,9 @@ func TestExplainBinds(t *testing.T) {
 	w.Rules.Limits[w.Contracts["w3"].ID] = Limit{1e6}
 	s.Tag = 0
 	want = []Reason{
-		{"w5", "cgroup /x/x/x/x/x", true, false, own}, {"w5", "cgroup /x/x/x/x", false, false, after},
-		{"w3", "cgroup /x/x/x", false, true, binds}, {"w3", "cgroup /x/x", false, false, after},
-		{"w1", "cgroup /x", false, true, binds}, {"w0", "cgroup /", false, false, after},
+		{"w5", "cgroup /x/x/x/x/x", true, false, nil, own}, {"w5", "cgroup /x/x/x/x", false, false, nil, after},
+		{"w3", "cgroup /x/x/x", false, true, all, binds}, {"w3", "cgroup /x/x", false, false, nil, after},
+		{"w1", "cgroup /x", false, true, all, binds}, {"w0", "cgroup /", false, false, nil, after},
 	}
 	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
 		t.Errorf("twice: %s", diff)

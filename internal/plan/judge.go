@@ -96,14 +96,14 @@ func Judge(p *policy.Policy, want *Want, differences []Difference,
 			for _, l := range p.Links {
 				j.Traffic.Packets += seen[l.Name][id].Packets
 			}
-			all = append(all, j.limit(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)))
+			all = append(all, want.bounded(j.limit(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong))))
 		}
 		for _, l := range p.Links {
 			if limit := want.Links[l.Name].Rules.Contracts[id].Here; limit.Max != 0 {
 				j := Judgement{Workload: w.Name, Link: l.Name, Promise: PromiseEgress}
 				j.Traffic.Packets = seen[l.Name][id].Packets
 				owner := Owner{Contract: id, Link: want.Links[l.Name].Index}
-				all = append(all, j.limit(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])))
+				all = append(all, want.bounded(j.limit(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name]))))
 			}
 		}
 	}

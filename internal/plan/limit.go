@@ -56,6 +56,20 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 	return terms
 }
 
+// limitsFrom puts into words what a contract holds those to that it binds from further
+// up: "at most 50Mbit of all links together", and "at most 10Mbit of eth1".
+func (s State) limitsFrom(id ContractID) (terms []string) {
+	if l, ok := s.Rules.Limits[id]; ok {
+		terms = append(terms, l.String()+" of all links together")
+	}
+	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
+		if l := s.Links[link].Rules.Contracts[id].Here; l.Max != 0 {
+			terms = append(terms, l.String()+" of "+link)
+		}
+	}
+	return terms
+}
+
 // limitedBut are the contracts that have limits, but for those that are known.
 func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 	all := map[ContractID]bool{}
@@ -78,25 +92,16 @@ func Terms(of policy.Contract) string {
 	if !of.Priority.Empty() {
 		terms = append(terms, "priority "+of.Priority.String())
 	}
-	terms = append(terms, limitsOn(of.Egress, slices.Sorted(maps.Keys(of.Egress.PerLink))...)...)
+	if max := of.Egress.Max; max != 0 {
+		terms = append(terms, Limit{max}.String())
+	}
+	for _, link := range slices.Sorted(maps.Keys(of.Egress.PerLink)) {
+		terms = append(terms, link+" "+Limit{of.Egress.PerLink[link]}.String())
+	}
 	if terms == nil {
 		return Limit{}.String()
 	}
 	return strings.Join(terms, ", ")
-}
-
-// limitsOn puts into words the limits of a contract that hold on links: that of all
-// together, and those of each.
-func limitsOn(e policy.Egress, links ...string) (terms []string) {
-	if e.Max != 0 {
-		terms = append(terms, Limit{e.Max}.String())
-	}
-	for _, link := range links {
-		if max := e.PerLink[link]; max != 0 {
-			terms = append(terms, link+" "+Limit{max}.String())
-		}
-	}
-	return terms
 }
 
 // Promise is the limit as a promise of its contract, in words: "egress at most

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -10,12 +11,9 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// What holds for a packet: the limits of its own contract, of so many workloads
-// that claim cgroups further up, and of its link; and so many of these.
-const (
-	maxAbove  = 3
-	maxLimits = 5
-)
+// maxAbove is how many workloads bind a socket beside its own: the nearest that claim
+// a cgroup on its way up.
+const maxAbove = 3
 
 // A lineage is whose contracts a socket is below, each once: its own, which decides
 // the priority, and then those that claim a cgroup further up, the nearest first.
@@ -37,12 +35,21 @@ type holding struct {
 	at       policy.Span // of the selector
 }
 
-// checkNesting reports cgroups of this host in which more limits meet than can hold.
-// Those with the same workloads above them share a finding.
-func (w *Want) checkNesting(p *policy.Policy, f Facts) (errs []policy.Diagnostic) {
+// An Unbound is a limit that does not bind all that is below its cgroup: more
+// workloads claim nearer ones than limits nest.
+type Unbound struct {
+	Workload string // whose limit it is
+	Tagged   bool   // it binds all but what has a tag, whose own contract takes a place
+	policy.Diagnostic
+}
+
+// unbound returns the limits that do not bind all that is below their cgroups of
+// this host, in order of position. What a tag has beside them is reckoned with:
+// anybody may be given one.
+func (w *Want) unbound(p *policy.Policy, f Facts) []Unbound {
 	held := w.holdings(p, f)
 	workloads := map[ContractID]*policy.Workload{}
-	told := map[string]bool{}
+	found := map[ContractID]*farCgroups{}
 	for _, at := range slices.Sorted(maps.Keys(held)) {
 		var l lineage
 		for up, last := at, ""; up != last; up, last = path.Dir(up), up {
@@ -52,16 +59,77 @@ func (w *Want) checkNesting(p *policy.Policy, f Facts) (errs []policy.Diagnostic
 				l.join(id)
 			}
 		}
-		if key := fmt.Sprint(l); !told[key] {
-			told[key] = true
-			way := make([]*policy.Workload, len(l))
-			for i, id := range l {
-				way[i] = workloads[id]
+		for nearer, id := range l {
+			if nearer < maxAbove || workloads[id].Contract.Egress.Empty() {
+				continue
 			}
-			errs = append(errs, crowded(p.Links, at, held[at].at, way)...)
+			if found[id] == nil {
+				found[id] = &farCgroups{}
+			}
+			found[id].add(at, nearer)
 		}
 	}
-	return errs
+	var all []Unbound
+	for id, c := range found {
+		all = append(all, c.unbound(workloads[id], held[c.first].at))
+	}
+	slices.SortFunc(all, func(a, b Unbound) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Workload, b.Workload))
+	})
+	return all
+}
+
+// farCgroups are the cgroups that are too far below a limit: those in which it binds
+// nobody, or, without any, those in which it does not bind who has a tag.
+type farCgroups struct {
+	first  string // by path
+	nearer int    // other workloads, in the first one
+	more   int    // cgroups
+}
+
+func (c *farCgroups) add(at string, nearer int) {
+	switch tagged := nearer == maxAbove; {
+	case c.first == "" || c.tagged() && !tagged:
+		*c = farCgroups{first: at, nearer: nearer}
+	case c.tagged() == tagged:
+		c.more++
+	}
+}
+
+func (c *farCgroups) tagged() bool { return c.nearer == maxAbove }
+
+// unbound says it of a workload's limit. at is where the first cgroup is claimed;
+// what was set beside the policy has no place in it.
+func (c *farCgroups) unbound(of *policy.Workload, at policy.Span) Unbound {
+	u := Unbound{Workload: of.Name, Tagged: c.tagged()}
+	u.Span = at
+	if at == (policy.Span{}) {
+		u.Span = of.Contract.Egress.Span
+	}
+	where, whom := "cgroup "+c.first, ""
+	if c.more > 0 {
+		where += fmt.Sprintf(" and %d more", c.more)
+	}
+	if u.Tagged {
+		whom = " for what has a tag (pid, weir set, weir run)"
+	}
+	u.Message = fmt.Sprintf("%s: the limit of workload %q does not hold there%s: limits nest %d deep, and %d other workloads claim nearer cgroups",
+		where, of.Name, whom, maxAbove, c.nearer)
+	u.Help = "match fewer of the cgroups between, or move the limit to a nearer one"
+	return u
+}
+
+// bounded is the judgement of a limit, and what its workload's limits do not bind.
+func (w *Want) bounded(j Judgement) Judgement {
+	i := slices.IndexFunc(w.Unbound, func(u Unbound) bool { return u.Workload == j.Workload })
+	switch {
+	case i < 0 || j.Verdict == Broken:
+	case w.Unbound[i].Tagged:
+		j.Verdict, j.Evidence = Unprovable, j.Evidence+"; "+w.Unbound[i].Message
+	default:
+		j.Verdict, j.Evidence = Broken, w.Unbound[i].Message
+	}
+	return j
 }
 
 // holdings are the v2 cgroups that are claimed for themselves, by path; none where
@@ -86,38 +154,4 @@ func (w *Want) holdings(p *policy.Policy, f Facts) map[string]holding {
 		}
 	}
 	return held
-}
-
-// crowded says of one cgroup which limits meet there, if they are too many. way is
-// whose contracts its sockets are below.
-func crowded(links []policy.Link, cgroup string, at policy.Span, way []*policy.Workload) (errs []policy.Diagnostic) {
-	add := func(help, format string, args ...any) {
-		errs = append(errs, policy.Diagnostic{Span: at, Message: "cgroup " + cgroup + ": " + fmt.Sprintf(format, args...), Help: help})
-	}
-	near := way[:min(len(way), 1+maxAbove)]
-	for _, link := range links {
-		n, whose := 0, []string{}
-		for _, w := range near {
-			if limits := limitsOn(w.Contract.Egress, link.Name); len(limits) > 0 {
-				n += len(limits)
-				whose = append(whose, fmt.Sprintf("workload %q (%s)", w.Name, strings.Join(limits, ", ")))
-			}
-		}
-		if max := link.Egress.Max; max != 0 {
-			n++
-			whose = append(whose, "the link ("+Limit{max}.String()+")")
-		}
-		if n > maxLimits {
-			add("leave one of them out, or match fewer of the cgroups on this path",
-				"a packet on link %q would be below %d limits, and at most %d can hold: %s", link.Name, n, maxLimits, strings.Join(whose, ", "))
-			break // the same workloads on the next link
-		}
-	}
-	for _, w := range way[len(near):] {
-		if !w.Contract.Egress.Empty() {
-			add("match fewer of the cgroups between, or move the limit to a nearer one",
-				"the limit of workload %q can not hold there: more than %d other workloads claim the cgroups between", w.Name, maxAbove)
-		}
-	}
-	return errs
 }

@@ -35,43 +35,45 @@ func nestedPath(depth int) string {
 	return strings.Repeat("/x", depth)
 }
 
-func TestCheckNesting(t *testing.T) {
-	const (
-		none  = ""
-		all   = ", egress: {max: 50Mbit}"
-		here  = ", egress: {links: {eth1: {max: 1Mbit}}}"
-		both  = ", egress: {max: 50Mbit, links: {eth1: {max: 10Mbit}}}"
-		other = ", egress: {links: {eth0: {max: 1Mbit}}}"
+// said puts limits that do not bind all into lines.
+func said(all []Unbound) string {
+	var lines []string
+	for _, u := range all {
+		line := fmt.Sprintf("%d:%d: %s", u.Line, u.Column, u.Message)
+		if u.Tagged != strings.Contains(u.Message, "has a tag") {
+			line += fmt.Sprintf(" (tagged: %v)", u.Tagged)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
 
-		links = "eth0: {}, eth1: {}"
-		own   = "eth0: {ingress: {max: 1Gbit}}, eth1: {egress: {max: 900Mbit}, ingress: {max: 1Gbit}}"
-		leave = " | leave one of them out, or match fewer of the cgroups on this path"
-		move  = " | match fewer of the cgroups between, or move the limit to a nearer one"
+func TestUnbound(t *testing.T) {
+	const (
+		none = ""
+		all  = ", egress: {max: 50Mbit}"
+		here = ", egress: {links: {eth1: {max: 1Mbit}}}"
+		both = ", egress: {max: 50Mbit, links: {eth1: {max: 10Mbit}}}"
+		tag  = " for what has a tag (pid, weir set, weir run): limits nest 3 deep, and 3 other workloads claim nearer cgroups"
+		far  = ": limits nest 3 deep, and 4 other workloads claim nearer cgroups"
 	)
 	for name, c := range map[string]struct {
-		links  string
 		egress []string // from the root down
 		want   string
 	}{
-		"five of four workloads":        {links, []string{all, both, all, all}, ""},
-		"one each, and the link's own":  {own, []string{all, all, all, all}, ""},
-		"two each of two, and the link": {own, []string{none, both, none, both}, ""},
-		"a sixth is on another link":    {links, []string{both, both, other, all}, ""},
-		"six, two of each":              {links, []string{both, both, both}, `6:25: cgroup /x/x: a packet on link "eth1" would be below 6 limits, and at most 5 can hold: workload "w2" (at most 50Mbit, eth1 at most 10Mbit), workload "w1" (at most 50Mbit, eth1 at most 10Mbit), workload "w0" (at most 50Mbit, eth1 at most 10Mbit)` + leave},
-		"six with the link's own":       {own, []string{here, both, all, all}, `7:25: cgroup /x/x/x: a packet on link "eth1" would be below 6 limits, and at most 5 can hold: workload "w3" (at most 50Mbit), workload "w2" (at most 50Mbit), workload "w1" (at most 50Mbit, eth1 at most 10Mbit), workload "w0" (eth1 at most 1Mbit), the link (at most 900Mbit)` + leave},
-		"on the last link alone":        {"eth0: {}, eth1: {egress: {max: 1Gbit}}", []string{both, both, all}, `6:25: cgroup /x/x: a packet on link "eth1" would be below 6 limits, and at most 5 can hold: workload "w2" (at most 50Mbit), workload "w1" (at most 50Mbit, eth1 at most 10Mbit), workload "w0" (at most 50Mbit, eth1 at most 10Mbit), the link (at most 1Gbit)` + leave},
-		"one with a limit too far":      {links, []string{all, none, none, none, none}, `8:25: cgroup /x/x/x/x: the limit of workload "w0" can not hold there: more than 3 other workloads claim the cgroups between` + move},
-		"one with a limit on a link":    {links, []string{here, none, none, none, all}, `8:25: cgroup /x/x/x/x: the limit of workload "w0" can not hold there: more than 3 other workloads claim the cgroups between` + move},
-		"too far, and without limits":   {links, []string{none, all, none, none, all}, ""},
-		"nobody has limits":             {own, []string{none, none, none, none, none, none, none}, ""},
-		"two that are too far, per path": {links, []string{all, all, none, none, none, none}, `8:25: cgroup /x/x/x/x: the limit of workload "w0" can not hold there: more than 3 other workloads claim the cgroups between` + move + `
-9:25: cgroup /x/x/x/x/x: the limit of workload "w1" can not hold there: more than 3 other workloads claim the cgroups between` + move + `
-9:25: cgroup /x/x/x/x/x: the limit of workload "w0" can not hold there: more than 3 other workloads claim the cgroups between` + move},
+		"as many as can meet":        {[]string{both, both, both}, ""},
+		"none that is the fourth":    {[]string{none, both, both, both}, ""},
+		"nobody has limits":          {[]string{none, none, none, none, none, none, none}, ""},
+		"the fourth of all":          {[]string{all, all, all, all}, `7:25: cgroup /x/x/x: the limit of workload "w0" does not hold there` + tag},
+		"the fourth, and alone":      {[]string{here, none, none, none}, `7:25: cgroup /x/x/x: the limit of workload "w0" does not hold there` + tag},
+		"the fifth":                  {[]string{all, none, none, none, none}, `8:25: cgroup /x/x/x/x: the limit of workload "w0" does not hold there` + far},
+		"the fifth, and one without": {[]string{none, here, none, none, all}, `8:25: cgroup /x/x/x/x: the limit of workload "w1" does not hold there` + tag},
+		"in more than one cgroup": {[]string{all, all, none, none, none, none, none}, `8:25: cgroup /x/x/x/x and 2 more: the limit of workload "w0" does not hold there` + far + `
+9:25: cgroup /x/x/x/x/x and 1 more: the limit of workload "w1" does not hold there` + far},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, f := nested(t, c.links, c.egress...)
-			_, errs := Wanted(p, f, IDs{}, nil)
-			if diff := gocmp.Diff(c.want, findings(errs)); diff != "" {
+			p, f := nested(t, "eth0: {}, eth1: {egress: {max: 900Mbit}}", c.egress...)
+			if diff := gocmp.Diff(c.want, said(wanted(t, p, f, IDs{}).Unbound)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -79,40 +81,79 @@ func TestCheckNesting(t *testing.T) {
 }
 
 // One pattern that matches many cgroups is one finding; what a better claim takes
-// from it does not count.
-func TestCheckNestingOfPatterns(t *testing.T) {
+// from it does not count, and neither does another hierarchy.
+func TestUnboundOfPatterns(t *testing.T) {
 	p := parsed(t, `version: 1
 links: {eth0: {}}
 workloads:
-  pods: {match: [{cgroup: "/pods/*"}, {unit: one}], egress: {max: 1Mbit, links: {eth0: {max: 1Mbit}}}}
-  top: {match: [{cgroup: /pods/**}, {cgroup: /}], egress: {max: 1Mbit, links: {eth0: {max: 1Mbit}}}}
-  old: {match: [{cgroup: "memory:/pods"}], egress: {max: 1Mbit, links: {eth0: {max: 1Mbit}}}}
-  most: {match: [{cgroup: /most}], egress: {max: 1Mbit, links: {eth0: {max: 1Mbit}}}}
+  deep: {match: [{cgroup: "/pods/*/*/deep"}], priority: 1}
+  pods: {match: [{cgroup: "/pods/*"}, {unit: one}], priority: 1}
+  top: {match: [{cgroup: /pods/**}], priority: 1}
+  root: {match: [{cgroup: /}], egress: {max: 1Mbit}}
+  old: {match: [{cgroup: "memory:/pods"}], priority: 1}
 `)
 	f := hostOf(p)
 	at := func(w, s int, found ...CgroupMatch) { f.Cgroups[p.Workloads[w].Match[s].Cgroup] = found }
-	at(0, 0, CgroupMatch{"/pods/one", 3}, CgroupMatch{"/pods/two", 4})
-	at(0, 1, CgroupMatch{"/pods/one", 3})
-	at(1, 0, CgroupMatch{"/pods", 2}, CgroupMatch{"/pods/one", 3}, CgroupMatch{"/pods/two", 4})
-	at(1, 1, CgroupMatch{"/", 1})
-	at(2, 0, CgroupMatch{"/pods", 2}) // in its own hierarchy
-	at(3, 0, CgroupMatch{"/most", 5})
-	if _, errs := Wanted(p, f, IDs{}, nil); len(errs) > 0 {
-		t.Fatalf("four limits in all, and %v", errs)
+	at(0, 0, CgroupMatch{"/pods/one/a/deep", 6}, CgroupMatch{"/pods/two/a/deep", 7})
+	at(1, 0, CgroupMatch{"/pods/one", 3}, CgroupMatch{"/pods/two", 4})
+	at(1, 1, CgroupMatch{"/pods/one", 3})
+	at(2, 0, CgroupMatch{"/pods", 2}, CgroupMatch{"/pods/one", 3}, CgroupMatch{"/pods/two", 4})
+	at(3, 0, CgroupMatch{"/", 1})
+	at(4, 0, CgroupMatch{"/pods", 2})
+	const want = `4:27: cgroup /pods/one/a/deep and 1 more: the limit of workload "root" does not hold there` +
+		` for what has a tag (pid, weir set, weir run): limits nest 3 deep, and 3 other workloads claim nearer cgroups`
+	if diff := gocmp.Diff(want, said(wanted(t, p, f, IDs{}).Unbound)); diff != "" {
+		t.Error(diff)
 	}
-	p.Links[0].Egress.Max = 1e6
-	if _, errs := Wanted(p, f, IDs{}, nil); len(errs) > 0 {
-		t.Fatalf("five limits in all, and %v", errs)
+	// What was set has no place in the policy: the limit itself has.
+	p.Workloads[0].Match[0].Span = policy.Span{}
+	if got := said(wanted(t, p, f, IDs{}).Unbound); !strings.HasPrefix(got, "7:32: cgroup /pods/one/a/deep") {
+		t.Error(got)
 	}
-	p.Workloads[3].Match[0].Cgroup.Pattern = "/pods/*/deep"
-	at(3, 0, CgroupMatch{"/pods/one/deep", 6}, CgroupMatch{"/pods/two/deep", 7})
-	want := `7:27: cgroup /pods/one/deep: a packet on link "eth0" would be below 7 limits, and at most 5 can hold: ` +
-		`workload "most" (at most 1Mbit, eth0 at most 1Mbit), workload "pods" (at most 1Mbit, eth0 at most 1Mbit), ` +
-		`workload "top" (at most 1Mbit, eth0 at most 1Mbit), the link (at most 1Mbit)` +
-		" | leave one of them out, or match fewer of the cgroups on this path"
-	_, errs := Wanted(p, f, IDs{}, nil)
-	if got := findings(errs); got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+}
+
+// A limit that does not bind all is not kept, and one that binds all but what may
+// be tagged can not be shown to be. What else is broken comes first.
+func TestJudgeUnbound(t *testing.T) {
+	for name, c := range map[string]struct {
+		depth    int
+		verdict  Verdict
+		evidence string
+	}{
+		"all":           {3, Kept, "read back: at most 50Mbit; no packet yet"},
+		"all untagged":  {4, Unprovable, "read back: at most 50Mbit; no packet yet; cgroup /x/x/x: the limit"},
+		"not the fifth": {5, Broken, "cgroup /x/x/x/x: the limit"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits := make([]string, c.depth)
+			limits[0] = ", egress: {max: 50Mbit, links: {eth0: {max: 50Mbit}}}"
+			p, f := nested(t, "eth0: {}", limits...)
+			w := wanted(t, p, f, IDs{})
+			id, eth0 := w.Contracts["w0"].ID, w.Links["eth0"].Index
+			held := map[Owner]Held{{Contract: id}: {}, {id, eth0}: {}}
+			judged := 0
+			for _, j := range Judge(p, w, nil, nil, held) {
+				switch {
+				case j.Promise != PromiseEgress:
+					if j.Verdict == Broken {
+						t.Errorf("%+v", j)
+					}
+				case j.Verdict != c.verdict || !strings.HasPrefix(j.Evidence, c.evidence):
+					t.Errorf("%s: %s", j.Verdict, j.Evidence)
+				default:
+					judged++
+				}
+			}
+			if judged != 2 {
+				t.Errorf("%d limits are judged as they should", judged)
+			}
+			held[Owner{Contract: id}] = Held{Bytes: 1, Last: 9e9, Most: 9e9}
+			for _, j := range Judge(p, w, nil, nil, held) {
+				if j.Promise == PromiseEgress && j.Link == EveryLink && (j.Verdict != Broken || !strings.HasPrefix(j.Evidence, "read back: at most 50Mbit; 9Gbit")) {
+					t.Errorf("above the limit: %s: %s", j.Verdict, j.Evidence)
+				}
+			}
+		})
 	}
 }
 

@@ -15,6 +15,8 @@ type Want struct {
 	Before map[string]Qdisc // link -> its root qdisc now
 	// Unfollowed are patterns whose later matches wait for the next apply.
 	Unfollowed []policy.Selector
+	// Unbound are limits that do not bind all that is below their cgroups.
+	Unbound []Unbound
 	// PIDs are the processes that policy names, with their workloads.
 	PIDs map[uint32]string
 
@@ -70,11 +72,12 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 			Attached: true, Ingress: rules.Ingress.Max != 0, Rules: rules,
 		}
 	}
-	errs = append(w.addRules(p, f), w.checkNesting(p, f)...)
+	errs = w.addRules(p, f)
 	if policy.Errors(errs).Sort(); len(errs) > 0 {
 		return nil, errs
 	}
 	w.Rules.Limits = limitsOf(p, w.IDs, explicit)
+	w.Unbound = w.unbound(p, f)
 	for _, wl := range p.Workloads {
 		if wl.Via == policy.ViaNetPrio {
 			w.Groups[wl.Name] = Group{Default: wl.Contract.Priority.Default, PerLink: wl.Contract.Priority.PerLink}

@@ -50,10 +50,11 @@ func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 // linkKey reports a key that is no declared link; where it need not be one, or the
 // links are not known, one that cannot be the name of a device.
 func (m *meaning) linkKey(key scalar, declared bool) {
+	_, isLink := m.rates[key.text]
 	switch {
 	case !declared:
 		m.refuse(key.span, CheckLinkName(key.text))
-	case !m.isLink[key.text]:
+	case !isLink:
 		m.report(key.span, "link "+quote(key.text)+" is not declared",
 			DidYouMean(key.text, m.declared, "declare it under links, or leave it out"))
 	}

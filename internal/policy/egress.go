@@ -38,7 +38,9 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 		if e.PerLink == nil {
 			e.PerLink = make(map[string]Rate, len(raw.links))
 		}
-		e.PerLink[each.key.text] = m.max(each, "a workload")
+		max := m.max(each, "a workload")
+		m.reachable(each, max, m.rates[each.key.text])
+		e.PerLink[each.key.text] = max
 	}
 	return e
 }
@@ -64,6 +66,15 @@ func (m *meaning) max(raw rawBandwidth, held string) Rate {
 	max, err := parseMax(raw.max.text, held, quoteless(raw.key.text))
 	m.refuse(raw.max.span, err)
 	return max
+}
+
+// reachable reports a limit of one link that is above the link's rate, if it has a
+// rate that is one.
+func (m *meaning) reachable(raw rawBandwidth, max, rate Rate) {
+	if rate >= MinRate && max > rate {
+		m.report(raw.max.span, "max "+max.String()+" can never be reached: the link's rate is "+rate.String(),
+			"lower it, or leave "+quoteless(raw.key.text)+" out")
+	}
 }
 
 // ParseEgressMax reads a rate that a workload can be held to, as [ParseRate] reads

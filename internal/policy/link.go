@@ -24,10 +24,7 @@ func (m *meaning) link(raw rawLink) Link {
 		link.Adopt = m.boolean(s, "adopt")
 	}
 	link.Egress, link.Ingress = m.bandwidth(raw.egress), m.bandwidth(raw.ingress)
-	if max := link.Egress.Max; link.Rate >= MinRate && max > link.Rate {
-		m.report(raw.egress.max.span, "max "+max.String()+" can never be reached: the link's rate is "+link.Rate.String(),
-			"lower it, or leave egress out")
-	}
+	m.reachable(raw.egress, link.Egress.Max, link.Rate)
 	return link
 }
 

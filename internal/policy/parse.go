@@ -35,7 +35,7 @@ func Parse(file string, src []byte) (*Policy, error) {
 type meaning struct {
 	reader
 	declared  []string // names of the links, and
-	isLink    map[string]bool
+	rates     map[string]Rate
 	linksOpen bool // there are links, but it is not clear which
 	homeless  bool // a promise that no link holds was reported
 }
@@ -46,11 +46,11 @@ func (m *meaning) policy(raw rawPolicy, at Span) *Policy {
 	}
 	m.version(raw, at)
 	p := &Policy{}
-	m.isLink = make(map[string]bool, len(raw.links))
+	m.rates = make(map[string]Rate, len(raw.links))
 	for _, e := range raw.links {
 		if link := m.link(m.rawLink(e)); !e.twice {
 			m.declared = append(m.declared, link.Name)
-			m.isLink[link.Name] = true
+			m.rates[link.Name] = link.Rate
 			p.Links = append(p.Links, link)
 		}
 	}

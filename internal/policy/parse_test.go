@@ -183,15 +183,17 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 	}), 1, 4, rapid.ID).Draw(t, "links")
 	var b strings.Builder
 	b.WriteString("version: 1\nlinks:\n")
+	most := map[string]Rate{} // what a limit of a link may be
 	for _, link := range links {
 		fmt.Fprintf(&b, "  \"%s\": {scheduler: %s", link, rapid.SampledFrom(schedulers()).Draw(t, "scheduler"))
-		rate := MaxEgress // what egress may have, or more
+		most[link] = MaxEgress
 		if rapid.Bool().Draw(t, "rated") {
-			rate = Rate(rapid.Uint64Min(uint64(MinRate)).Draw(t, "rate"))
+			rate := Rate(rapid.Uint64Min(uint64(MinRate)).Draw(t, "rate"))
 			fmt.Fprintf(&b, ", rate: %s", rate)
+			most[link] = min(rate, MaxEgress)
 		}
-		if rate >= MinEgress && rapid.Bool().Draw(t, "egress") {
-			fmt.Fprintf(&b, ", egress: {max: %s}", min(rate, drawMax(t)))
+		if most[link] >= MinEgress && rapid.Bool().Draw(t, "egress") {
+			fmt.Fprintf(&b, ", egress: {max: %s}", min(most[link], drawMax(t)))
 		}
 		if rapid.Bool().Draw(t, "ingress") {
 			fmt.Fprintf(&b, ", ingress: {max: %s}", drawMax(t))
@@ -205,17 +207,18 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 		}
 		return fmt.Sprint(level.Draw(t, "level"))
 	}
+	limitable := slices.DeleteFunc(slices.Clone(links), func(link string) bool { return most[link] < MinEgress })
 	promises := func() string {
 		egress := func() string {
 			var keys []string
-			if rapid.Bool().Draw(t, "of all links") {
+			if len(limitable) == 0 || rapid.Bool().Draw(t, "of all links") {
 				keys = append(keys, fmt.Sprintf("max: %s", drawMax(t)))
 			}
-			if keys == nil || rapid.Bool().Draw(t, "of single links") {
-				some := links[:rapid.IntRange(1, len(links)).Draw(t, "limited")]
+			if keys == nil || len(limitable) > 0 && rapid.Bool().Draw(t, "of single links") {
+				some := limitable[:rapid.IntRange(1, len(limitable)).Draw(t, "limited")]
 				each := make([]string, len(some))
 				for i, link := range some {
-					each[i] = fmt.Sprintf("\"%s\": {max: %s}", link, drawMax(t))
+					each[i] = fmt.Sprintf("\"%s\": {max: %s}", link, min(most[link], drawMax(t)))
 				}
 				keys = append(keys, "links: {"+strings.Join(each, ", ")+"}")
 			}

@@ -115,11 +115,16 @@ func runsOnLink(pin string, index int) uint32 {
 // Ahead names the programs that tcx runs on a link before ours. One that returns
 // TCX_PASS for a packet ends the chain: ours does not see that packet.
 func (r Room) Ahead(index int) ([]string, error) {
-	ours := r.AttachedID(index)
+	egress, err1 := ahead(index, r.AttachedID(index), ebpf.AttachTCXEgress)
+	ingress, err2 := ahead(index, r.IngressID(index), ebpf.AttachTCXIngress)
+	return append(egress, ingress...), errors.Join(err1, err2)
+}
+
+func ahead(index int, ours uint32, hook ebpf.AttachType) ([]string, error) {
 	if ours == 0 {
 		return nil, nil
 	}
-	found, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXEgress})
+	found, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: hook})
 	if err != nil {
 		return nil, fmt.Errorf("list programs of interface %d: %w", index, err)
 	}
@@ -152,9 +157,6 @@ func (g *Generation) AttachPace() error {
 	spec, err := copied(parsePace)
 	if err != nil {
 		return err
-	}
-	if err := spec.Variables[paceVarGeneration].Set(g.Number); err != nil {
-		return fmt.Errorf("set pace: %w", err)
 	}
 	var programs pacePrograms
 	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {

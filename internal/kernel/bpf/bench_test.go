@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net"
 	"net/netip"
@@ -190,6 +191,60 @@ func BenchmarkLimit(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// BenchmarkBounds is what each further limit adds to a packet that nobody paces: the
+// program that holds packets alone, with one limit to the most that can meet.
+func BenchmarkBounds(b *testing.B) {
+	testutil.Needs(b, "BPF atomics")
+	g := begin(b, newRoom(b), 1, noRules(), Options{Controller: -1, Limits: true})
+	const most = 9
+	for i := range plan.ContractID(most) {
+		if err := g.SetLimit(plan.FirstID+i, plan.Limit{Max: 100e9}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	spec, err := copied(parseLimit)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var programs limitPrograms
+	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
+		b.Fatal(err)
+	}
+	defer programs.Close()
+	frame := plan.Packet{
+		Protocol: unix.IPPROTO_UDP, Ports: true,
+		Source: netip.MustParseAddrPort("192.0.2.1:50000"), Dest: netip.MustParseAddrPort("192.0.2.2:443"),
+	}.Frame()
+	// A packet below n limits, as link_egress hands it on.
+	below := func(n int) ebpf.RunOptions {
+		const cb, size = 48, 192 // in struct __sk_buff
+		context := make([]byte, size)
+		for i := range n {
+			binary.NativeEndian.PutUint16(context[cb+2*i:], uint16(1+i))
+		}
+		return ebpf.RunOptions{Data: frame, Repeat: 100_000, Context: context}
+	}
+	counts := []int{0, 1, 4, most}
+	for b.Loop() {
+		costs := map[int][]float64{}
+		for range 41 {
+			for _, n := range counts {
+				o := below(n)
+				start := time.Now()
+				if _, err := programs.Limit.Run(&o); err != nil {
+					b.Fatal(err)
+				}
+				costs[n] = append(costs[n], float64(time.Since(start).Nanoseconds())/float64(o.Repeat))
+			}
+		}
+		for _, n := range counts {
+			slices.Sort(costs[n])
+			b.ReportMetric(costs[n][20], fmt.Sprintf("ns/below-%d", n))
+		}
+	}
+	b.ReportMetric(0, "ns/op")
 }
 
 // loadedWithLimits is loaded with a limit for each workload.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -64,6 +65,7 @@ func TestBounds(t *testing.T) {
 				limits[of] = 64e3
 			}
 			limit(&rules, &promises, limits)
+			w.publish(noRules(), bare)
 			g := w.publishTo(rules, promises, Options{Controller: -1, LinkLimits: len(limits)})
 			s := sockets(t, w.room)
 			if o.tag != 0 {
@@ -155,7 +157,14 @@ func TestIngressHolds(t *testing.T) {
 			w.attachIngress(g)
 			const packets = 2000
 			came, _, sent := burst(t, w.there, w.here, fmt.Sprintf("%s:1000", w.link.IPv4.Addr()), packets, 0)
-			checkBurst(t, came, sent, rate)
+			// Packets may wait together for their turn at the other end, and where two CPUs
+			// look at once, both may let one pass.
+			// What came before, to find neighbours, may have left a chunk: a quarter of the bucket.
+			least, most := certain(sent, float64(rate)/8)/2, most(sent, rate)+float64(runtime.NumCPU()-1)
+			most += float64(rate) / 8 * (bucket / 4).Seconds() / packet
+			if came < least || float64(came) > most {
+				t.Errorf("%d packets came, want %d to %.1f", came, least, most)
+			}
 			if h := held(t, g); h.Dropped < uint64(packets-came) || h.Bytes < uint64(came)*packet {
 				t.Errorf("%d came: %+v", came, h)
 			}

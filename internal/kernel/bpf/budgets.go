@@ -1,7 +1,12 @@
 package bpf
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 
 	"github.com/weir-net/weir/internal/fair"
 	"github.com/weir-net/weir/internal/plan"
@@ -11,7 +16,7 @@ import (
 func newBudget(of plan.Owner, l plan.Limit) limitBudget {
 	b := fair.NewBudget(uint64(l.Max)/8, 0)
 	return limitBudget{
-		Contract: uint32(of.Contract), Link: uint32(of.Link),
+		Contract: uint16(of.Contract), Link: uint32(of.Link),
 		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
 		Tick: 1, Sent: 2 * (b.Limit / 32),
 	}
@@ -21,12 +26,62 @@ func owner(b limitBudget) plan.Owner {
 	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(b.Link)}
 }
 
+// makeBudgets makes room for so many limits, beside those that come later. Where
+// the table is too small, a larger one takes its place, with all that is known of
+// the limits: the programs of older generations keep theirs.
+func (g *Generation) makeBudgets(limits int) error {
+	all, err := read[uint32, limitBudget](g.memory.budgets)
+	if err != nil {
+		return err
+	}
+	there := 0
+	for n, b := range all {
+		if b.Limit == 0 && b.Serial == 0 {
+			delete(all, n)
+		} else {
+			there++
+		}
+	}
+	need := uint32(1 + limits + max(spareLimits, there))
+	if g.memory.budgets.MaxEntries() >= need {
+		return nil
+	}
+	spec, err := copied(parseLimit)
+	if err != nil {
+		return err
+	}
+	table := spec.Maps[limitMapBudgets]
+	for table.MaxEntries = spareLimits + 1; table.MaxEntries < min(need, maxBudgets); {
+		table.MaxEntries *= 2
+	}
+	path := filepath.Join(g.room.Dir, limitMapBudgets)
+	larger := path + "_larger"
+	if err := os.Remove(larger); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what was broken off: %w", err)
+	}
+	made, err := makeTable(larger, table)
+	if err != nil {
+		return err
+	}
+	err = fill(made, all)
+	if err == nil {
+		err = os.Rename(larger, path)
+	}
+	if err != nil {
+		made.Close()
+		return errors.Join(fmt.Errorf("make room for limits: %w", err), os.Remove(larger))
+	}
+	g.memory.budgets.Close()
+	g.memory.budgets = made
+	return nil
+}
+
 // budgets returns the budgets that are charged.
 func (g *Generation) budgets() (map[budgetNumber]limitBudget, error) {
 	if charged, err := g.chargesLimits(); err != nil || !charged {
 		return nil, err
 	}
-	all, err := read[uint32, limitBudget](g.tables[limitMapBudgets])
+	all, err := read[uint32, limitBudget](g.memory.budgets)
 	if err != nil {
 		return nil, err
 	}
@@ -45,15 +100,28 @@ func (g *Generation) numbers() (*numbering, error) {
 	if g.numbered != nil {
 		return g.numbered, nil
 	}
-	all, err := g.budgets()
+	all, err := read[uint32, limitBudget](g.memory.budgets)
 	if err != nil {
 		return nil, err
 	}
 	g.numbered = newNumbering()
 	for n, b := range all {
-		g.numbered.add(owner(b), n)
+		number := budgetNumber(n)
+		g.numbered.serials[number] = b.Serial
+		if b.Limit != 0 {
+			g.numbered.set(owner(b), assigned{number, limitOf(b)})
+		}
 	}
 	return g.numbered, nil
+}
+
+// charged are the numbers of the budgets that are charged: of none where link_egress
+// has no program for it.
+func (g *Generation) charged() (*numbering, error) {
+	if charged, err := g.chargesLimits(); err != nil || !charged {
+		return newNumbering(), err
+	}
+	return g.numbers()
 }
 
 // numberOf returns the number of an owner's budget, none if it has no limit.
@@ -62,39 +130,94 @@ func (g *Generation) numberOf(of plan.Owner) (budgetNumber, error) {
 	if err != nil {
 		return none, err
 	}
-	return all.of[of], nil
+	return all.of[of].number, nil
 }
 
-// addBudget makes a budget under a free number and returns that, or ErrFull.
-func (g *Generation) addBudget(of plan.Owner, l plan.Limit) (budgetNumber, error) {
+// setBudget gives a limit its budget and returns its number, or ErrFull. One that
+// is there goes on knowing its flows, and changes with SettleLimits. The zero Limit
+// is none.
+func (g *Generation) setBudget(of plan.Owner, l plan.Limit) (budgetNumber, error) {
+	if l.Max == 0 {
+		return none, nil
+	}
+	if err := g.ensureLimiter(); err != nil {
+		return none, err
+	}
 	all, err := g.numbers()
 	if err != nil {
 		return none, err
 	}
-	n := all.free(g.tables[limitMapBudgets].MaxEntries())
+	n := all.of[of].number
 	if n == none {
-		return none, fmt.Errorf("write limit of contract %d: %w", of.Contract, ErrFull)
+		if n, err = g.addBudget(all, of, l); err != nil {
+			return none, err
+		}
 	}
-	if err := g.tables[limitMapBudgets].Put(uint32(n), newBudget(of, l)); err != nil {
-		return none, fmt.Errorf("write limit of contract %d: %w", of.Contract, err)
+	if g.wanted == nil {
+		g.wanted = map[plan.Owner]plan.Limit{}
 	}
-	all.add(of, n)
+	g.wanted[of] = l
 	return n, nil
 }
 
-// removeBudget frees the number of an owner, if it has one.
+func (g *Generation) addBudget(all *numbering, of plan.Owner, l plan.Limit) (budgetNumber, error) {
+	n := all.free(g.memory.budgets.MaxEntries())
+	if n == none {
+		return none, fmt.Errorf("make a limit: %w", ErrFull)
+	}
+	b := newBudget(of, l)
+	b.Serial = all.serials[n]
+	if err := g.putBudget(n, b); err != nil {
+		return none, err
+	}
+	all.set(of, assigned{n, l})
+	return n, nil
+}
+
+// removeBudget frees the number of an owner, if it has one. What still has a stake in
+// it knows by the serial.
 func (g *Generation) removeBudget(of plan.Owner) error {
 	all, err := g.numbers()
 	if err != nil {
 		return err
 	}
-	n, ok := all.of[of]
-	if !ok {
+	is, known := all.of[of]
+	if !known {
 		return nil
 	}
-	if err := g.tables[limitMapBudgets].Put(uint32(n), limitBudget{}); err != nil {
-		return fmt.Errorf("remove limit of contract %d: %w", of.Contract, err)
-	}
+	all.serials[is.number]++
 	all.remove(of)
+	return g.putBudget(is.number, limitBudget{Serial: all.serials[is.number]})
+}
+
+func (g *Generation) putBudget(n budgetNumber, b limitBudget) error {
+	if err := g.memory.budgets.Put(uint32(n), b); err != nil {
+		return fmt.Errorf("write limit %d: %w", n, err)
+	}
 	return nil
+}
+
+// SettleLimits makes the limits those that the generation was given, when no packet
+// is charged by an older one any more: until then what that charges goes by the
+// limits that it knew. What has changed begins anew: whose limit it is may have
+// changed with it.
+func (g *Generation) SettleLimits() error {
+	all, err := g.numbers()
+	if err != nil {
+		return err
+	}
+	for of, is := range maps.Clone(all.of) {
+		l, wanted := g.wanted[of]
+		if wanted && l == is.limit {
+			continue
+		}
+		err = errors.Join(err, g.removeBudget(of))
+		if wanted {
+			b := newBudget(of, l)
+			b.Serial = all.serials[is.number]
+			all.set(of, assigned{is.number, l})
+			err = errors.Join(err, g.putBudget(is.number, b))
+		}
+	}
+	return err
 }

@@ -26,7 +26,8 @@ type Generation struct {
 	links  map[int]linkTables
 	births []link.Link
 
-	numbered *numbering // of the budgets, once it is known
+	numbered *numbering                // of the budgets, once it is known
+	wanted   map[plan.Owner]plan.Limit // the limits that it was given
 }
 
 // Options says how large the tables are and what the births watch.
@@ -43,13 +44,13 @@ type Options struct {
 // weir set and weir run.
 const (
 	spare       = 4096
-	spareLimits = 256
+	spareLimits = 255 // with number 0, which is none, a power of two
 )
 
 // ruleTables lists the tables of a generation that are no link's own.
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
-	linkEgressMapTuples, linkEgressMapLimiter, limitMapBudgets, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
+	linkEgressMapTuples, linkEgressMapLimiter, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
 }
 
 // Begin makes the tables of generation n and lets the births write into them:
@@ -72,6 +73,9 @@ func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 		return nil, err
 	}
 	err = g.eachTable(sizes(rules, o), makeTable)
+	if n := len(rules.Limits) + o.LinkLimits; err == nil && (o.Limits || n > 0) {
+		err = g.makeBudgets(n)
+	}
 	if err == nil {
 		err = g.fillBirths(rules.Births)
 	}
@@ -119,12 +123,8 @@ func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSp
 	if err != nil {
 		return err
 	}
-	limit, err := copied(parseLimit)
-	if err != nil {
-		return err
-	}
 	for _, name := range ruleTables {
-		spec := cmp.Or(egress.Maps[name], births.Maps[name], limit.Maps[name])
+		spec := cmp.Or(egress.Maps[name], births.Maps[name])
 		if n, ok := size[name]; ok {
 			spec.MaxEntries = uint32(max(n, 1))
 		}
@@ -149,9 +149,6 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthPrefixes: len(rules.Births.Prefixes),
 		birthsMapBirthNames:    len(rules.Births.Names),
 	}
-	if n := len(rules.Limits) + o.LinkLimits; o.Limits || n > 0 {
-		size[limitMapBudgets] = min(1+n+spareLimits, maxBudgets) // number 0 is none
-	}
 	if rules.Controller1 != "" {
 		size[linkEgressMapCgroups1] = cgroups
 	}
@@ -166,6 +163,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 		linkEgressMapVerdicts:   g.memory.verdicts,
 		linkEgressMapAboves:     g.memory.aboves,
 		limitMapPaces:           g.memory.paces,
+		limitMapBudgets:         g.memory.budgets,
 		socketCreateMapTasks:    g.memory.tasks,
 	}
 	for name, m := range g.tables {

@@ -13,7 +13,7 @@ import (
 // loadIngress loads link_ingress for a link with a limit of what arrives by it; nil
 // for all others.
 func (g *Generation) loadIngress(index int, l plan.LinkRules) (*ebpf.Program, error) {
-	n, err := g.limitHere(plan.Owner{Contract: plan.OwnIngress, Link: index}, l.Ingress)
+	n, err := g.setBudget(plan.Owner{Contract: plan.OwnIngress, Link: index}, l.Ingress)
 	if err != nil || n == none {
 		return nil, err
 	}
@@ -22,7 +22,6 @@ func (g *Generation) loadIngress(index int, l plan.LinkRules) (*ebpf.Program, er
 		return nil, err
 	}
 	err = errors.Join(
-		spec.Variables[linkIngressVarGeneration].Set(g.Number),
 		spec.Variables[linkIngressVarBudget].Set(uint32(n)),
 		spec.Variables[linkIngressVarL2Length].Set(uint32(l.L2)),
 	)
@@ -35,9 +34,6 @@ func (g *Generation) loadIngress(index int, l plan.LinkRules) (*ebpf.Program, er
 	}
 	return programs.LinkIngress, nil
 }
-
-// LimitsIngress reports whether a generation has link_ingress for a link.
-func (g *Generation) LimitsIngress(index int) bool { return g.links[index].ingress != nil }
 
 // AttachIngress puts link_ingress on a link by tcx, first among the programs there:
 // what they redirect has come by the link as well. An older one is replaced in one
@@ -62,14 +58,11 @@ func (g *Generation) IngressID(index int) (uint32, error) {
 // OwnLimits reads back what all packets together may take that leave by a link, and
 // that arrive by it.
 func (g *Generation) OwnLimits(index int) (egress, ingress plan.Limit, err error) {
-	all, err := g.budgets()
-	for _, b := range all {
-		switch owner(b) {
-		case plan.Owner{Contract: plan.OwnEgress, Link: index}:
-			egress = limitOf(b)
-		case plan.Owner{Contract: plan.OwnIngress, Link: index}:
-			ingress = limitOf(b)
-		}
+	limits, err := g.charged()
+	if err != nil {
+		return egress, ingress, err
 	}
-	return egress, ingress, err
+	egress = limits.of[plan.Owner{Contract: plan.OwnEgress, Link: index}].limit
+	ingress = limits.of[plan.Owner{Contract: plan.OwnIngress, Link: index}].limit
+	return egress, ingress, nil
 }

@@ -19,31 +19,26 @@ var ErrNoLimits = errors.New("the programs in force hold no limits")
 
 // asksLimits reports whether link_egress asks for limits: where it does not, there
 // is no room for any.
-func (g *Generation) asksLimits() bool { return g.tables[limitMapBudgets].MaxEntries() > 1 }
+func (g *Generation) asksLimits() bool { return g.memory.budgets.MaxEntries() > 1 }
 
-// fillLimits gives each limited contract its budget, and link_egress the program
-// that charges them.
+// fillLimits gives each limited contract its budget.
 func (g *Generation) fillLimits(limits map[plan.ContractID]plan.Limit) error {
 	for _, id := range slices.Sorted(maps.Keys(limits)) {
-		if _, err := g.addLimit(plan.Owner{Contract: id}, limits[id]); err != nil {
+		if _, err := g.setBudget(plan.Owner{Contract: id}, limits[id]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addLimit gives a new limit its budget and returns its number. The program that
-// charges limits comes with the first one: the kernel looks longer at it than at all
-// others.
-func (g *Generation) addLimit(of plan.Owner, l plan.Limit) (budgetNumber, error) {
+// ensureLimiter gives link_egress the program that charges limits. It comes with the
+// first one: the kernel looks longer at it than at all others.
+func (g *Generation) ensureLimiter() error {
 	charged, err := g.chargesLimits()
-	if err == nil && !charged {
-		err = g.loadLimiter()
+	if err != nil || charged {
+		return err
 	}
-	if err != nil {
-		return none, err
-	}
-	return g.addBudget(of, l)
+	return g.loadLimiter()
 }
 
 // loadLimiter gives link_egress the program that charges limits.
@@ -51,9 +46,6 @@ func (g *Generation) loadLimiter() error {
 	spec, err := copied(parseLimit)
 	if err != nil {
 		return err
-	}
-	if err := spec.Variables[limitVarGeneration].Set(g.Number); err != nil {
-		return fmt.Errorf("set limit: %w", err)
 	}
 	var programs limitPrograms
 	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
@@ -88,29 +80,18 @@ func (g *Generation) SetLimit(id plan.ContractID, l plan.Limit) error {
 		return ErrNoLimits
 	}
 	of := plan.Owner{Contract: id}
-	n, err := g.numberOf(of)
+	n, err := g.setBudget(of, l)
 	if err != nil {
 		return err
 	}
-	if n != none {
-		return g.relimit(n, l)
+	if all, err := g.numbers(); err != nil || all.of[of].limit == l {
+		return err
 	}
-	_, err = g.addLimit(of, l)
-	return err
-}
-
-// limitHere gives a limit of one link alone its budget. The zero Limit has none.
-func (g *Generation) limitHere(of plan.Owner, l plan.Limit) (budgetNumber, error) {
-	n, err := g.numberOf(of)
-	switch {
-	case err != nil:
-		return none, err
-	case l.Max == 0:
-		return none, g.removeBudget(of)
-	case n != none:
-		return n, g.relimit(n, l)
+	if err := g.relimit(n, l); err != nil {
+		return err
 	}
-	return g.addLimit(of, l)
+	g.numbered.set(of, assigned{n, l})
+	return nil
 }
 
 // relimit has the kernel change a limit in place.

@@ -62,7 +62,7 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 	if err := os.MkdirAll(g.linkDir(index), 0o700); err != nil {
 		return fmt.Errorf("create pin directory: %w", err)
 	}
-	own, err := g.limitHere(plan.Owner{Contract: plan.OwnEgress, Link: index}, l.Egress)
+	own, err := g.setBudget(plan.Owner{Contract: plan.OwnEgress, Link: index}, l.Egress)
 	if err != nil {
 		return err
 	}

@@ -14,30 +14,45 @@ import (
 )
 
 type linkIngressBudget struct {
-	_          structs.HostLayout
-	Contract   uint32
-	Link       uint32
-	Limit      uint64
-	TickLength uint64
-	TickBytes  uint64
-	Price      uint64
-	Chunk      uint64
-	Trim       uint64
-	Tick       uint64
-	Sent       uint64
-	Load       uint64
-	Start      uint64
-	Bytes      uint64
-	Paid       uint64
-	Credit     int64
-	Total      uint64
-	Window     uint64
-	InWindow   uint64
-	Last       uint64
-	Busiest    uint64
-	Dropped    uint64
-	Marked     uint64
-	Others     struct {
+	_           structs.HostLayout
+	Contract    uint16
+	Serial      uint16
+	Link        uint32
+	Limit       uint64
+	TickLength  uint64
+	TickBytes   uint64
+	Price       uint64
+	Chunk       uint64
+	Trim        uint64
+	Tick        uint64
+	Sent        uint64
+	Load        uint64
+	Start       uint64
+	Bytes       uint64
+	Paid        uint64
+	Credit      int64
+	StreamsPaid uint64
+	Total       uint64
+	Window      uint64
+	InWindow    uint64
+	Last        uint64
+	Busiest     uint64
+	Dropped     uint64
+	Marked      uint64
+	Others      struct {
+		_      structs.HostLayout
+		Window uint64
+		Load   uint64
+		Vote   uint64
+		Due    uint64
+		Since  uint64
+		Used   uint64
+		Fresh  uint64
+		Size   uint64
+		Low    uint32
+		Exact  uint32
+	}
+	Streams struct {
 		_      structs.HostLayout
 		Window uint64
 		Load   uint64
@@ -54,24 +69,23 @@ type linkIngressBudget struct {
 }
 
 type linkIngressPaced struct {
-	_          structs.HostLayout
-	Generation uint32
-	Pad        uint32
-	Window     uint64
-	Limits     uint64
-	Heard      uint64
-	Unpaced    uint64
-	Sent       uint64
-	Wire       uint32
-	Payload    uint32
-	Head       uint32
-	Pace       uint32
-	Own        uint32
-	End        uint32
-	Stakes     [6]struct {
+	_       structs.HostLayout
+	Window  uint64
+	Limits  uint64
+	Heard   uint64
+	Unpaced uint64
+	Sent    uint64
+	Wire    uint32
+	Payload uint32
+	Head    uint32
+	Pace    uint32
+	Own     uint32
+	End     uint32
+	Stakes  [10]struct {
 		_       structs.HostLayout
-		Budget  uint32
-		Pad     uint32
+		Budget  uint16
+		Serial  uint16
+		Hook    uint32
 		Charged uint64
 		Flow    struct {
 			_      structs.HostLayout
@@ -97,7 +111,6 @@ const (
 	linkIngressMapPaces        = "paces"
 	linkIngressProgLinkIngress = "link_ingress"
 	linkIngressVarBudget       = "budget"
-	linkIngressVarGeneration   = "generation"
 	linkIngressVarL2Length     = "l2_length"
 )
 
@@ -158,9 +171,8 @@ type linkIngressMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkIngressVariableSpecs struct {
-	Budget     *ebpf.VariableSpec `ebpf:"budget"`
-	Generation *ebpf.VariableSpec `ebpf:"generation"`
-	L2Length   *ebpf.VariableSpec `ebpf:"l2_length"`
+	Budget   *ebpf.VariableSpec `ebpf:"budget"`
+	L2Length *ebpf.VariableSpec `ebpf:"l2_length"`
 }
 
 // linkIngressObjects contains all objects after they have been loaded into the kernel.
@@ -198,9 +210,8 @@ func (m *linkIngressMaps) Close() error {
 //
 // It can be passed to loadLinkIngressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkIngressVariables struct {
-	Budget     *ebpf.Variable `ebpf:"budget"`
-	Generation *ebpf.Variable `ebpf:"generation"`
-	L2Length   *ebpf.Variable `ebpf:"l2_length"`
+	Budget   *ebpf.Variable `ebpf:"budget"`
+	L2Length *ebpf.Variable `ebpf:"l2_length"`
 }
 
 // linkIngressPrograms contains all programs after they have been loaded into the kernel.

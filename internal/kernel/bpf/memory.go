@@ -9,9 +9,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// memory is what outlives generations: what is known of sockets and processes.
+// memory is what outlives generations: what is known of sockets, processes and
+// limits.
 type memory struct {
-	identities, verdicts, aboves, tasks, paces *ebpf.Map
+	identities, verdicts, aboves, tasks, paces, budgets *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -35,15 +36,20 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	if err != nil {
 		return m, err
 	}
+	var absent error
 	open := func(spec *ebpf.MapSpec) *ebpf.Map {
 		if err != nil {
 			return nil
 		}
-		var t *ebpf.Map
 		path := filepath.Join(r.Dir, spec.Name)
-		t, err = openTable(path, spec)
-		if errors.Is(err, ErrAbsent) && create {
-			t, err = makeTable(path, spec)
+		t, failed := openTable(path, spec)
+		if errors.Is(failed, ErrAbsent) && create {
+			t, failed = makeTable(path, spec)
+		}
+		if errors.Is(failed, ErrAbsent) {
+			absent = failed // another one may be of another version, which says more
+		} else {
+			err = failed
 		}
 		return t
 	}
@@ -52,6 +58,10 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.aboves = open(egress.Maps[linkEgressMapAboves])
 	m.tasks = open(sockets.Maps[socketCreateMapTasks])
 	m.paces = open(limit.Maps[limitMapPaces])
+	m.budgets = open(limit.Maps[limitMapBudgets])
+	if err == nil {
+		err = absent
+	}
 	if err != nil {
 		m.Close()
 		return memory{}, err
@@ -66,6 +76,7 @@ func (m memory) Close() {
 	m.aboves.Close()
 	m.tasks.Close()
 	m.paces.Close()
+	m.budgets.Close()
 }
 
 // openTable opens a pinned table of any size that has the shape of spec.

@@ -11,27 +11,37 @@ const none budgetNumber = 0
 // maxBudgets is how many numbers there are, none included.
 const maxBudgets = 1 << 16
 
-// A numbering is which number each limit's budget has.
+// An assigned is a limit with the number of its budget.
+type assigned struct {
+	number budgetNumber
+	limit  plan.Limit
+}
+
+// A numbering is which number each limit has, and which serial each number, that a
+// limit has or had.
 type numbering struct {
-	of     map[plan.Owner]budgetNumber
-	owners map[budgetNumber]plan.Owner
-	lowest uint32 // no lower number is free
+	of      map[plan.Owner]assigned
+	owners  map[budgetNumber]plan.Owner
+	serials map[budgetNumber]uint16
+	lowest  uint32 // no lower number is free
 }
 
 func newNumbering() *numbering {
-	return &numbering{of: map[plan.Owner]budgetNumber{}, owners: map[budgetNumber]plan.Owner{}, lowest: 1}
+	return &numbering{
+		of: map[plan.Owner]assigned{}, owners: map[budgetNumber]plan.Owner{}, serials: map[budgetNumber]uint16{}, lowest: 1,
+	}
 }
 
-func (n *numbering) add(o plan.Owner, as budgetNumber) { n.of[o], n.owners[as] = as, o }
+func (n *numbering) set(o plan.Owner, as assigned) { n.of[o], n.owners[as.number] = as, o }
 
 func (n *numbering) remove(o plan.Owner) {
-	was := n.of[o]
+	was := n.of[o].number
 	delete(n.of, o)
 	delete(n.owners, was)
 	n.lowest = min(n.lowest, uint32(was))
 }
 
-// free returns the lowest free number below a limit, none if there is none.
+// free returns the lowest free number below a bound, none if there is none.
 func (n *numbering) free(below uint32) budgetNumber {
 	for ; n.lowest < below; n.lowest++ {
 		if _, taken := n.owners[budgetNumber(n.lowest)]; !taken {

@@ -14,24 +14,23 @@ import (
 )
 
 type openPaced struct {
-	_          structs.HostLayout
-	Generation uint32
-	Pad        uint32
-	Window     uint64
-	Limits     uint64
-	Heard      uint64
-	Unpaced    uint64
-	Sent       uint64
-	Wire       uint32
-	Payload    uint32
-	Head       uint32
-	Pace       uint32
-	Own        uint32
-	End        uint32
-	Stakes     [6]struct {
+	_       structs.HostLayout
+	Window  uint64
+	Limits  uint64
+	Heard   uint64
+	Unpaced uint64
+	Sent    uint64
+	Wire    uint32
+	Payload uint32
+	Head    uint32
+	Pace    uint32
+	Own     uint32
+	End     uint32
+	Stakes  [10]struct {
 		_       structs.HostLayout
-		Budget  uint32
-		Pad     uint32
+		Budget  uint16
+		Serial  uint16
+		Hook    uint32
 		Charged uint64
 		Flow    struct {
 			_      structs.HostLayout

@@ -14,30 +14,45 @@ import (
 )
 
 type paceBudget struct {
-	_          structs.HostLayout
-	Contract   uint32
-	Link       uint32
-	Limit      uint64
-	TickLength uint64
-	TickBytes  uint64
-	Price      uint64
-	Chunk      uint64
-	Trim       uint64
-	Tick       uint64
-	Sent       uint64
-	Load       uint64
-	Start      uint64
-	Bytes      uint64
-	Paid       uint64
-	Credit     int64
-	Total      uint64
-	Window     uint64
-	InWindow   uint64
-	Last       uint64
-	Busiest    uint64
-	Dropped    uint64
-	Marked     uint64
-	Others     struct {
+	_           structs.HostLayout
+	Contract    uint16
+	Serial      uint16
+	Link        uint32
+	Limit       uint64
+	TickLength  uint64
+	TickBytes   uint64
+	Price       uint64
+	Chunk       uint64
+	Trim        uint64
+	Tick        uint64
+	Sent        uint64
+	Load        uint64
+	Start       uint64
+	Bytes       uint64
+	Paid        uint64
+	Credit      int64
+	StreamsPaid uint64
+	Total       uint64
+	Window      uint64
+	InWindow    uint64
+	Last        uint64
+	Busiest     uint64
+	Dropped     uint64
+	Marked      uint64
+	Others      struct {
+		_      structs.HostLayout
+		Window uint64
+		Load   uint64
+		Vote   uint64
+		Due    uint64
+		Since  uint64
+		Used   uint64
+		Fresh  uint64
+		Size   uint64
+		Low    uint32
+		Exact  uint32
+	}
+	Streams struct {
 		_      structs.HostLayout
 		Window uint64
 		Load   uint64
@@ -54,24 +69,23 @@ type paceBudget struct {
 }
 
 type pacePaced struct {
-	_          structs.HostLayout
-	Generation uint32
-	Pad        uint32
-	Window     uint64
-	Limits     uint64
-	Heard      uint64
-	Unpaced    uint64
-	Sent       uint64
-	Wire       uint32
-	Payload    uint32
-	Head       uint32
-	Pace       uint32
-	Own        uint32
-	End        uint32
-	Stakes     [6]struct {
+	_       structs.HostLayout
+	Window  uint64
+	Limits  uint64
+	Heard   uint64
+	Unpaced uint64
+	Sent    uint64
+	Wire    uint32
+	Payload uint32
+	Head    uint32
+	Pace    uint32
+	Own     uint32
+	End     uint32
+	Stakes  [10]struct {
 		_       structs.HostLayout
-		Budget  uint32
-		Pad     uint32
+		Budget  uint16
+		Serial  uint16
+		Hook    uint32
 		Charged uint64
 		Flow    struct {
 			_      structs.HostLayout
@@ -93,10 +107,9 @@ type pacePaced struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	paceMapBudgets    = "budgets"
-	paceMapPaces      = "paces"
-	paceProgPace      = "pace"
-	paceVarGeneration = "generation"
+	paceMapBudgets = "budgets"
+	paceMapPaces   = "paces"
+	paceProgPace   = "pace"
 )
 
 // loadPace returns the embedded CollectionSpec for pace.
@@ -156,7 +169,6 @@ type paceMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type paceVariableSpecs struct {
-	Generation *ebpf.VariableSpec `ebpf:"generation"`
 }
 
 // paceObjects contains all objects after they have been loaded into the kernel.
@@ -194,7 +206,6 @@ func (m *paceMaps) Close() error {
 //
 // It can be passed to loadPaceObjects or ebpf.CollectionSpec.LoadAndAssign.
 type paceVariables struct {
-	Generation *ebpf.Variable `ebpf:"generation"`
 }
 
 // pacePrograms contains all programs after they have been loaded into the kernel.

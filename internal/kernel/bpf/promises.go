@@ -39,7 +39,7 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 	if id < plan.FirstID { // a link's own limits go by these
 		return c, nil
 	}
-	n, err := g.limitHere(plan.Owner{Contract: id, Link: index}, p.Here)
+	n, err := g.setBudget(plan.Owner{Contract: id, Link: index}, p.Here)
 	c.Here = uint16(n)
 	return c, err
 }
@@ -55,7 +55,7 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 	if err != nil {
 		return nil, err
 	}
-	budgets, err := g.budgets()
+	limits, err := g.charged()
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +65,11 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 			continue
 		}
 		p := plan.Promise{Priority: c.Priority, Serial: c.Serial}
-		if b, ok := budgets[budgetNumber(c.Together)]; ok {
-			p.Limited = owner(b) == plan.Owner{Contract: plan.ContractID(id)}
-		}
-		if b, ok := budgets[budgetNumber(c.Here)]; ok && owner(b) == (plan.Owner{Contract: plan.ContractID(id), Link: index}) {
-			p.Here = limitOf(b)
+		together := plan.Owner{Contract: plan.ContractID(id)}
+		here := plan.Owner{Contract: plan.ContractID(id), Link: index}
+		p.Limited = c.Together != 0 && limits.owners[budgetNumber(c.Together)] == together
+		if c.Here != 0 && limits.owners[budgetNumber(c.Here)] == here {
+			p.Here = limits.of[here].limit
 		}
 		promises[plan.ContractID(id)] = p
 	}

@@ -14,30 +14,45 @@ import (
 )
 
 type relimitBudget struct {
-	_          structs.HostLayout
-	Contract   uint32
-	Link       uint32
-	Limit      uint64
-	TickLength uint64
-	TickBytes  uint64
-	Price      uint64
-	Chunk      uint64
-	Trim       uint64
-	Tick       uint64
-	Sent       uint64
-	Load       uint64
-	Start      uint64
-	Bytes      uint64
-	Paid       uint64
-	Credit     int64
-	Total      uint64
-	Window     uint64
-	InWindow   uint64
-	Last       uint64
-	Busiest    uint64
-	Dropped    uint64
-	Marked     uint64
-	Others     struct {
+	_           structs.HostLayout
+	Contract    uint16
+	Serial      uint16
+	Link        uint32
+	Limit       uint64
+	TickLength  uint64
+	TickBytes   uint64
+	Price       uint64
+	Chunk       uint64
+	Trim        uint64
+	Tick        uint64
+	Sent        uint64
+	Load        uint64
+	Start       uint64
+	Bytes       uint64
+	Paid        uint64
+	Credit      int64
+	StreamsPaid uint64
+	Total       uint64
+	Window      uint64
+	InWindow    uint64
+	Last        uint64
+	Busiest     uint64
+	Dropped     uint64
+	Marked      uint64
+	Others      struct {
+		_      structs.HostLayout
+		Window uint64
+		Load   uint64
+		Vote   uint64
+		Due    uint64
+		Since  uint64
+		Used   uint64
+		Fresh  uint64
+		Size   uint64
+		Low    uint32
+		Exact  uint32
+	}
+	Streams struct {
 		_      structs.HostLayout
 		Window uint64
 		Load   uint64

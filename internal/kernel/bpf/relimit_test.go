@@ -68,9 +68,9 @@ func TestRelimit(t *testing.T) {
 	was.Others.Vote, was.Others.Due = 1<<10, 9
 	was.Ring[9] = 3 << 10
 	want := was
-	was.Sent, was.Trim, was.Paid, was.Credit = 0, 1000, late, 1<<20
+	was.Sent, was.Trim, was.Paid, was.StreamsPaid, was.Credit = 0, 1000, late, late, 1<<20
 	was.Window, was.InWindow, was.Last, was.Busiest = 16, 17, 18, 19
-	table := g.tables[limitMapBudgets]
+	table := g.memory.budgets
 	if err := table.Put(id, was); err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +81,13 @@ func TestRelimit(t *testing.T) {
 	if err := table.Lookup(id, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Window == was.Window || got.Paid == was.Paid {
+	if got.Window == was.Window || got.Paid == was.Paid || got.StreamsPaid == was.StreamsPaid {
 		t.Errorf("the window began at %d, the bucket is paid until %d", got.Window, got.Paid)
 	}
 	fresh := newBudget(of, plan.Limit{Max: 64e3})
 	want.Limit, want.TickLength, want.TickBytes = fresh.Limit, fresh.TickLength, fresh.TickBytes
 	want.Sent, want.Trim = fresh.Sent, fresh.Trim
-	want.Window, want.Paid = got.Window, got.Paid
+	want.Window, want.Paid, want.StreamsPaid = got.Window, got.Paid, got.StreamsPaid
 	// One of three flows has a third, in whole bytes a second.
 	share := fresh.Limit / 3
 	want.Price, want.Chunk = 16*1e9*1024/share+1, share/400

@@ -15,7 +15,7 @@ import (
 //
 //	identities verdicts tasks    what is remembered of sockets and processes
 //	aboves                       what else binds sockets
-//	paces                        how connections below a limit are paced
+//	budgets paces                the limits, and how connections below them are paced
 //	socket_create pace           the attachments to the scope's cgroup
 //	links/IFINDEX                the attachment to each link (tcx)
 //	ingress/IFINDEX              the one to the ingress of those that limit it

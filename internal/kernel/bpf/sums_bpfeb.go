@@ -14,31 +14,34 @@ import (
 )
 
 type sumsBudget struct {
-	_          structs.HostLayout
-	Contract   uint32
-	Link       uint32
-	Limit      uint64
-	TickLength uint64
-	TickBytes  uint64
-	Price      uint64
-	Chunk      uint64
-	Trim       uint64
-	Tick       uint64
-	Sent       uint64
-	Load       uint64
-	Start      uint64
-	Bytes      uint64
-	Paid       uint64
-	Credit     int64
-	Total      uint64
-	Window     uint64
-	InWindow   uint64
-	Last       uint64
-	Busiest    uint64
-	Dropped    uint64
-	Marked     uint64
-	Others     sumsFlow
-	Ring       [512]int32
+	_           structs.HostLayout
+	Contract    uint16
+	Serial      uint16
+	Link        uint32
+	Limit       uint64
+	TickLength  uint64
+	TickBytes   uint64
+	Price       uint64
+	Chunk       uint64
+	Trim        uint64
+	Tick        uint64
+	Sent        uint64
+	Load        uint64
+	Start       uint64
+	Bytes       uint64
+	Paid        uint64
+	Credit      int64
+	StreamsPaid uint64
+	Total       uint64
+	Window      uint64
+	InWindow    uint64
+	Last        uint64
+	Busiest     uint64
+	Dropped     uint64
+	Marked      uint64
+	Others      sumsFlow
+	Streams     sumsFlow
+	Ring        [512]int32
 }
 
 type sumsFlow struct {
@@ -64,6 +67,7 @@ const (
 	sumsProgSumCharge   = "sum_charge"
 	sumsProgSumDatagram = "sum_datagram"
 	sumsProgSumPace     = "sum_pace"
+	sumsProgSumStream   = "sum_stream"
 )
 
 // loadSums returns the embedded CollectionSpec for sums.
@@ -111,6 +115,7 @@ type sumsProgramSpecs struct {
 	SumCharge   *ebpf.ProgramSpec `ebpf:"sum_charge"`
 	SumDatagram *ebpf.ProgramSpec `ebpf:"sum_datagram"`
 	SumPace     *ebpf.ProgramSpec `ebpf:"sum_pace"`
+	SumStream   *ebpf.ProgramSpec `ebpf:"sum_stream"`
 }
 
 // sumsMapSpecs contains maps before they are loaded into the kernel.
@@ -171,6 +176,7 @@ type sumsPrograms struct {
 	SumCharge   *ebpf.Program `ebpf:"sum_charge"`
 	SumDatagram *ebpf.Program `ebpf:"sum_datagram"`
 	SumPace     *ebpf.Program `ebpf:"sum_pace"`
+	SumStream   *ebpf.Program `ebpf:"sum_stream"`
 }
 
 func (p *sumsPrograms) Close() error {
@@ -178,6 +184,7 @@ func (p *sumsPrograms) Close() error {
 		p.SumCharge,
 		p.SumDatagram,
 		p.SumPace,
+		p.SumStream,
 	)
 }
 

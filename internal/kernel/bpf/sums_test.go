@@ -37,6 +37,7 @@ func compareSums(t *testing.T, limit policy.Rate, flows int) {
 		t.Fatal(err)
 	}
 	b, bucket := fair.NewBudget(uint64(limit)/8, 0), fair.Bucket{}
+	streams := fair.Bucket{Stream: true}
 	all := make([]fair.Flow, flows)
 	for i := range all {
 		all[i].Weight = 1
@@ -47,7 +48,7 @@ func compareSums(t *testing.T, limit policy.Rate, flows int) {
 		now += pause(random)
 		i := random.IntN(flows)
 		f, wire, got, want := &all[i], 60+random.Uint64N(1<<uint(6+random.IntN(11))), uint64(0), uint64(0)
-		switch random.IntN(3) {
+		switch random.IntN(4) {
 		case 0:
 			got = runSum(t, kernel.SumCharge, now, wire, i)
 			b.Packet(f, now, wire)
@@ -63,6 +64,12 @@ func compareSums(t *testing.T, limit policy.Rate, flows int) {
 				want = 1
 			case bucket.Conforms(now, wire, b.Price):
 				b.Packet(f, now, wire+bucket.Grant(now, b.Chunk))
+				want = 1
+			}
+		case 3:
+			got = runSum(t, kernel.SumStream, now, wire, i)
+			if streams.Conforms(now, wire, b.Price) {
+				b.Packet(f, now, wire)
 				want = 1
 			}
 		}

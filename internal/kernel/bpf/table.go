@@ -60,7 +60,8 @@ func fillOneByOne[K, V any](m *ebpf.Map, keys []K, values []V) error {
 // read returns all entries of a table.
 func read[K comparable, V any](m *ebpf.Map) (map[K]V, error) {
 	entries := make(map[K]V)
-	keys, values := make([]K, batch), make([]V, batch)
+	n := min(batch, m.MaxEntries())
+	keys, values := make([]K, n), make([]V, n)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := m.BatchLookup(&cursor, keys, values, nil)

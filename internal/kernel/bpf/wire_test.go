@@ -95,6 +95,9 @@ func (w *wire) publishTo(rules plan.Rules, l plan.LinkRules, o Options) *Generat
 		w.t.Fatal(err)
 	}
 	w.attach(g)
+	if err := g.SettleLimits(); err != nil {
+		w.t.Fatal(err)
+	}
 	if err := w.room.RemoveGeneration(w.number - 1); err != nil {
 		w.t.Fatal(err)
 	}

@@ -40,16 +40,20 @@ func file(path string) probe {
 	}
 }
 
-// cached looks in the cache that the scripts of the tests share.
+// Cache is the directory in which the scripts of the tests keep what they fetch.
+func Cache() (string, error) {
+	if dir := os.Getenv("WEIR_CACHE"); dir != "" {
+		return dir, nil
+	}
+	user, err := os.UserCacheDir()
+	return filepath.Join(user, "weir"), err
+}
+
 func cached(path string) probe {
 	return func() error {
-		dir := os.Getenv("WEIR_CACHE")
-		if dir == "" {
-			user, err := os.UserCacheDir()
-			if err != nil {
-				return err
-			}
-			dir = filepath.Join(user, "weir")
+		dir, err := Cache()
+		if err != nil {
+			return err
 		}
 		return file(filepath.Join(dir, path))()
 	}

@@ -35,6 +35,7 @@ func table() map[string]probe {
 
 		"kernel 6.1":  cached("vm/kernels/6.1/release"), // test/vm/fetch 6.1
 		"kernel 6.12": cached("vm/kernels/6.12/release"),
+		"docker":      cached("docker/release"), // test/fetch-docker
 
 		"raw_tracepoint": loads(ebpf.RawTracepoint, 0),
 		"sock_create":    loads(ebpf.CGroupSock, ebpf.AttachCGroupInetSockCreate),
@@ -61,8 +62,8 @@ func table() map[string]probe {
 		t[kind+" link"] = device(kind)
 	}
 	for _, name := range []string{
-		"bpftool", "clang-14", "curl", "dockerd", "ethtool", "git", "ip", "iperf3", "iptables", "llvm-strip-14",
-		"nft", "nsenter", "openssl", "ping", "python3", "qemu-system-x86_64", "scp", "sh", "ss", "ssh", "ssh-keygen", "sshd", "tc",
+		"bpftool", "clang-14", "curl", "ethtool", "git", "ip", "iperf3", "iptables", "llvm-strip-14",
+		"nft", "nsenter", "openssl", "ping", "python3", "qemu-system-x86_64", "scp", "sh", "ss", "ssh", "ssh-keygen", "sshd", "tc", "unshare",
 	} {
 		t[name] = tool(name)
 	}
