@@ -67,6 +67,11 @@ func rates(t *testing.T, a *Agent, over time.Duration) map[string]float64 {
 	return all
 }
 
+// below is what passes below one limit for a time, in Mbit/s.
+func below(a *Agent, limit string) func(t *testing.T, over time.Duration) float64 {
+	return func(t *testing.T, over time.Duration) float64 { return rates(t, a, over)[limit] }
+}
+
 // within checks rates against their limits: a busy machine may send less.
 func within(t *testing.T, rates map[string]float64, limits map[string]float64, busy ...string) {
 	t.Helper()
@@ -89,7 +94,6 @@ func TestNestedLimits(t *testing.T) {
 	for _, port := range []int{5201, 5202} {
 		b.iperfServer(t, port)
 	}
-	time.Sleep(300 * time.Millisecond)
 	b.apply(t, fmt.Sprintf(`version: 1
 links:
   %[1]s: {scheduler: none}
@@ -100,11 +104,11 @@ workloads:
 `, b.link.Name, parent))
 	limits := map[string]float64{"parent": 50, "first": 20, "second": 45}
 	b.iperfClient(t, first, 5201, 60)
-	time.Sleep(1500 * time.Millisecond)
+	untilBusy(t, below(b.Agent, "first"))
 	alone := rates(t, b.Agent, 2*time.Second)
 	within(t, alone, limits, "first")
 	b.iperfClient(t, second, 5202, 60)
-	time.Sleep(1500 * time.Millisecond)
+	untilBusy(t, below(b.Agent, "second"))
 	both := rates(t, b.Agent, 3*time.Second)
 	within(t, both, limits, "parent")
 	if sum := both["first"] + both["second"]; sum > 50*1.02 {
@@ -134,7 +138,6 @@ func TestLimitPerLink(t *testing.T) {
 	for _, port := range []int{5201, 5202} {
 		b.iperfServer(t, port)
 	}
-	time.Sleep(300 * time.Millisecond)
 	b.apply(t, fmt.Sprintf(`version: 1
 links:
   %[1]s: {scheduler: none}
@@ -145,10 +148,10 @@ workloads:
 	first, second := "held "+b.link.Name, "held "+other.Name
 	limits := map[string]float64{first: 20, second: 35, other.Name + " egress": 35, "held": 50}
 	b.iperfClient(t, dir, 5201, 60)
-	time.Sleep(1500 * time.Millisecond)
+	untilBusy(t, below(b.Agent, first))
 	within(t, rates(t, b.Agent, 2*time.Second), limits, first)
 	start(t, b.here, dir, nil, "iperf3", "--client", far.IPv4.Addr().String(), "--port", "5202", "--time", "60")
-	time.Sleep(1500 * time.Millisecond)
+	untilBusy(t, below(b.Agent, second))
 	within(t, rates(t, b.Agent, 3*time.Second), limits, "held")
 	if s := status(t, b.Agent); !s.OK {
 		t.Errorf("status: %+v", s)
@@ -160,9 +163,6 @@ workloads:
 func TestContainerIsPaced(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	s := newStreet(t)
-	start(t, s.router, "", nil, "iperf3", "--server", "--port", "5201")
-	start(t, s.server, "", nil, "iperf3", "--server", "--port", "5201")
-	time.Sleep(300 * time.Millisecond)
 	text := fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: 50Mbit}}\n", s.in.Name)
 	p, err := s.Parse("test.yaml", []byte(text))
 	if err != nil {
@@ -171,13 +171,18 @@ func TestContainerIsPaced(t *testing.T) {
 	if _, err := s.Apply(context.Background(), p, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	limits := map[string]float64{s.in.Name + " ingress": 50}
-	for name, to := range map[string]testutil.End{"to the host": s.in, "through it": s.target} {
+	ingress := s.in.Name + " ingress"
+	limits := map[string]float64{ingress: 50}
+	for name, to := range map[string]struct {
+		*testutil.Namespace
+		testutil.End
+	}{"to the host": {s.router, s.in}, "through it": {s.server, s.target}} {
 		for _, flows := range []string{"1", "8"} {
 			t.Run(name+", flows "+flows, func(t *testing.T) {
-				cmd := start(t, s.client, s.Scope.Cgroup, nil, "iperf3", "--client", to.IPv4.Addr().String(), "--port", "5201", "--time", "60", "--parallel", flows)
-				time.Sleep(1500 * time.Millisecond)
-				within(t, rates(t, s.Agent, 2*time.Second), limits, s.in.Name+" ingress")
+				iperfServer(t, to.Namespace, 5201)
+				start(t, s.client, s.Scope.Cgroup, nil, "iperf3", "--client", to.IPv4.Addr().String(), "--port", "5201", "--time", "60", "--parallel", flows)
+				untilBusy(t, below(s.Agent, ingress))
+				within(t, rates(t, s.Agent, 2*time.Second), limits, ingress)
 				held, err := s.held(record(t, s.Agent))
 				if err != nil {
 					t.Fatal(err)
@@ -187,8 +192,6 @@ func TestContainerIsPaced(t *testing.T) {
 						t.Errorf("%d packets were dropped", h.Dropped)
 					}
 				}
-				_ = cmd.Process.Kill()
-				time.Sleep(200 * time.Millisecond)
 			})
 		}
 	}

@@ -210,7 +210,7 @@ func TestKilledUntilConfirmed(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	oldest, before, after := b.policyText(ironPolicy), b.policyText(goldPolicy), b.policyText(twoWorkloads)
-	for place := 1; ; place += stride() {
+	for place := 1; ; place += stride(longStride) {
 		b.apply(t, oldest)
 		b.apply(t, before)
 		if !b.suffer(t, victim{Verb: "confirm", Policy: after, KillAt: place}) {
@@ -244,7 +244,7 @@ func TestKilledRollback(t *testing.T) {
 	before, after := b.policyText(goldPolicy), b.policyText(ironPolicy)
 	b.guarded(t)
 	b.apply(t, before)
-	for place := 1; ; place += stride() {
+	for place := 1; ; place += stride(longStride) {
 		b.untilConfirmed(t, after, time.Hour)
 		if !b.suffer(t, victim{Verb: "rollback", KillAt: place}) {
 			break

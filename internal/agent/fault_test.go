@@ -92,6 +92,7 @@ func (b *bench) dump(t *testing.T) string {
 		{"tc", "qdisc", "show", "dev", b.link.Name},
 		{"tc", "class", "show", "dev", b.link.Name},
 		{"tc", "filter", "show", "dev", b.link.Name, "egress"},
+		{"tc", "filter", "show", "dev", b.link.Name, "ingress"},
 		{"nft", "list", "ruleset"},
 		{"ip", "rule", "show"},
 		{"ip", "-d", "-o", "link", "show"},
@@ -99,6 +100,10 @@ func (b *bench) dump(t *testing.T) string {
 		{"bpftool", "cgroup", "show", b.Scope.Cgroup},
 	} {
 		fmt.Fprintf(&text, "$ %s\n%s", strings.Join(cmd, " "), testutil.Lasting(b.said(t, cmd...)))
+	}
+	// A bpftool may be too old to know of tcx.
+	for _, hook := range []string{"ingress", "egress"} {
+		fmt.Fprintf(&text, "%d programs at the %s\n", b.programsAt(t, hook), hook)
 	}
 	for _, dir := range []string{b.Scope.Cgroup, filepath.Dir(b.Scope.Pins)} {
 		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -142,30 +147,53 @@ const goldPolicy = `  gold:
     priority: 2
 `
 
+// limitsPolicy is goldPolicy with limits of every kind: the link's own in both
+// directions, a workload's on all links together, and its own on this one. It leaves
+// the queue alone, which has most of the places of goldPolicy.
+func (b *bench) limitsPolicy() string {
+	return strings.NewReplacer(
+		"rate: 100Mbit", "scheduler: none, egress: {max: 9Mbit}, ingress: {max: 8Mbit}",
+		"priority: 15", fmt.Sprintf("priority: 15\n    egress: {max: 2Mbit, links: {%s: {max: 1Mbit}}}", b.link.Name),
+	).Replace(b.policyText(goldPolicy))
+}
+
 // stride is the distance of the places that are tried: every one, and in short
 // runs, on machines that are a hundred times slower, some.
-func stride() int {
+func stride(short int) int {
 	if testing.Short() {
-		return 9
+		return short
 	}
 	return 1
 }
+
+// Strides of short runs. Of the few places with limits, one is where link_ingress is
+// attached and does not count yet.
+const (
+	longStride   = 9
+	limitsStride = 5
+)
 
 // TestKilledApply kills an apply at every place, one after the other.
 func TestKilledApply(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
-	b.killApply(t, b.policyText(goldPolicy))
+	if places := b.killApply(t, b.policyText(goldPolicy), stride(longStride)); places < 20 {
+		t.Errorf("only %d places to break off", places)
+	}
 }
 
-// TestKilledLimit is TestKilledApply of a policy with a limit.
+// TestKilledLimit is TestKilledApply of a policy with limits.
 func TestKilledLimit(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
-	b.killApply(t, b.policyText("  gold: {match: [{port: 4000}], priority: 15, egress: {max: 1Mbit}}\n"))
+	if places := b.killApply(t, b.limitsPolicy(), stride(limitsStride)); places < 15 {
+		t.Errorf("only %d places to break off", places)
+	}
 }
 
-func (b *bench) killApply(t *testing.T, text string) {
+// killApply kills an apply at places that lie a stride apart, and returns how many
+// places there are.
+func (b *bench) killApply(t *testing.T, text string, stride int) (places int) {
 	t.Helper()
 	before := b.dump(t)
 	b.apply(t, text)
@@ -176,7 +204,7 @@ func (b *bench) killApply(t *testing.T, text string) {
 		t.Fatal(err)
 	}
 	place := 1
-	for ; b.suffer(t, victim{Verb: "apply", Policy: text, KillAt: place}); place += stride() {
+	for ; b.suffer(t, victim{Verb: "apply", Policy: text, KillAt: place}); place += stride {
 		b.passes(t)
 		s, err := b.Status(context.Background())
 		if err != nil {
@@ -185,7 +213,7 @@ func (b *bench) killApply(t *testing.T, text string) {
 		if s.Unfinished == nil || s.OK || !strings.HasPrefix(s.Verdict, "unfinished: apply") {
 			t.Fatalf("place %d: status says %q", place, s.Verdict)
 		}
-		if place/stride()%2 == 0 {
+		if place/stride%2 == 0 {
 			// Finish it, and see that it is whole.
 			if _, err := b.tryApply(text); err != nil {
 				t.Fatalf("place %d: apply: %v", place, err)
@@ -200,9 +228,7 @@ func (b *bench) killApply(t *testing.T, text string) {
 		b.sameAs(t, before, fmt.Sprintf("place %d: reset", place))
 	}
 	t.Logf("%d places", place-1)
-	if place < 20 {
-		t.Errorf("only %d places to break off", place-1)
-	}
+	return place - 1
 }
 
 // TestKilledChange kills the change from one policy to another at every place.
@@ -211,7 +237,7 @@ func TestKilledChange(t *testing.T) {
 	b := newBench(t)
 	first := b.policyText(goldPolicy)
 	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "50Mbit", 1)
-	for place := 1; ; place += stride() {
+	for place := 1; ; place += stride(longStride) {
 		b.apply(t, first)
 		if !b.suffer(t, victim{Verb: "apply", Policy: second, KillAt: place}) {
 			break
@@ -229,13 +255,56 @@ func TestKilledChange(t *testing.T) {
 	}
 }
 
-// TestKilledReset kills a reset at every place.
+// TestKilledLimitChange kills the change from a policy with limits to one without,
+// and the one back, at every place.
+func TestKilledLimitChange(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	b := newBench(t)
+	from := b.limitsPolicy()
+	to := strings.Replace(b.policyText(goldPolicy), "rate: 100Mbit", "scheduler: none", 1)
+	ingress := map[string]int{from: 1, to: 0}
+	b.apply(t, from)
+	changes := 0
+	for place, killed := 1, true; killed; place += stride(limitsStride) {
+		killed = false
+		for range 2 {
+			if b.suffer(t, victim{Verb: "apply", Policy: to, KillAt: place}) {
+				killed = true
+				b.passes(t)
+			}
+			// The first of a place is finished, so that the second is the one back; that
+			// is undone at every other place.
+			if changes++; changes%4 != 0 {
+				from, to = to, from
+			}
+			if _, err := b.tryApply(from); err != nil {
+				t.Fatalf("place %d: apply: %v", place, err)
+			}
+			if d := b.apply(t, from); len(d) != 0 {
+				t.Fatalf("place %d: not finished: %v", place, d)
+			}
+			if n := b.programsAt(t, "ingress"); n != ingress[from] {
+				t.Fatalf("place %d: %d programs at the ingress, want %d", place, n, ingress[from])
+			}
+		}
+	}
+	t.Logf("%d changes", changes)
+	if changes < 5 {
+		t.Errorf("only %d changes to break off", changes)
+	}
+}
+
+// TestKilledReset kills a reset at every place, with limits where there can be any.
 func TestKilledReset(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	before := b.dump(t)
 	text := b.policyText(goldPolicy)
-	for place := 1; ; place += stride() {
+	if b.features(context.Background()).CanLimit() {
+		// The queue as well, which is few steps to take away.
+		text = strings.Replace(b.limitsPolicy(), "scheduler: none", "rate: 100Mbit", 1)
+	}
+	for place := 1; ; place += stride(longStride) {
 		b.apply(t, text)
 		if !b.suffer(t, victim{Verb: "reset", KillAt: place}) {
 			break
@@ -260,9 +329,21 @@ func TestKilledReset(t *testing.T) {
 func TestFailedApply(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
+	b.failApply(t, b.policyText(goldPolicy), stride(longStride))
+}
+
+// TestFailedLimit is TestFailedApply of a policy with limits.
+func TestFailedLimit(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	b := newBench(t)
+	b.failApply(t, b.limitsPolicy(), stride(limitsStride))
+}
+
+func (b *bench) failApply(t *testing.T, text string, stride int) {
+	t.Helper()
 	before := b.dump(t)
 	broken := errors.New("broken off")
-	for place := 1; ; place += stride() {
+	for place := 1; ; place += stride {
 		n := 0
 		b.Before = func(int, string) error {
 			if n++; n == place {
@@ -270,7 +351,7 @@ func TestFailedApply(t *testing.T) {
 			}
 			return nil
 		}
-		_, err := b.tryApply(b.policyText(goldPolicy))
+		_, err := b.tryApply(text)
 		if err == nil {
 			break
 		}

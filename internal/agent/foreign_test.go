@@ -17,8 +17,7 @@ func TestForeignTCP(t *testing.T) {
 	s := newStreet(t)
 	for _, flows := range []string{"1", "8"} {
 		t.Run("flows "+flows, func(t *testing.T) {
-			start(t, s.router, "", nil, "iperf3", "--server", "--port", "5201")
-			time.Sleep(300 * time.Millisecond)
+			iperfServer(t, s.router, 5201)
 			const limit = 20
 			text := fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: %dMbit}}\n", s.in.Name, limit)
 			p, err := s.Parse("test.yaml", []byte(text))

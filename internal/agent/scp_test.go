@@ -127,7 +127,7 @@ func TestScp(t *testing.T) {
 	if err := os.WriteFile(file, bytes.Repeat([]byte("weir"), size/4), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start(t, s.server, "", nil, "iperf3", "--server", "--port", "5201")
+	iperfServer(t, s.server, 5201)
 	s.line(t)
 	start(t, s.client, "", nil, "iperf3", "--client", s.target.IPv4.Addr().String(), "--port", "5201", "--time", "60")
 	time.Sleep(time.Second)

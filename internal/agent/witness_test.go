@@ -98,7 +98,35 @@ type iperf struct {
 
 func (b *bench) iperfServer(t *testing.T, port int) {
 	t.Helper()
-	start(t, b.there, "", nil, "iperf3", "--server", "--port", strconv.Itoa(port))
+	iperfServer(t, b.there, port)
+}
+
+// iperfServer starts an iperf3 server inside a namespace and waits until it listens.
+// It serves one client at a time, so nobody may dial to see.
+func iperfServer(t *testing.T, ns *testutil.Namespace, port int) {
+	t.Helper()
+	testutil.Needs(t, "ss")
+	start(t, ns, "", nil, "iperf3", "--server", "--port", strconv.Itoa(port))
+	for range 600 {
+		if ns.Output("ss", "--listening", "--tcp", "--numeric", "--no-header", "sport", "=", fmt.Sprintf(":%d", port)) != "" {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("iperf3 does not listen at port %d", port)
+}
+
+// untilBusy waits until something is sent at a rate, in Mbit/s, that is more than two
+// programs greeting each other, and then for as long as TCP may take to settle.
+func untilBusy(t *testing.T, rate func(t *testing.T, over time.Duration) float64) {
+	t.Helper()
+	for range 300 {
+		if rate(t, 100*time.Millisecond) > 0.5 {
+			time.Sleep(time.Second)
+			return
+		}
+	}
+	t.Fatal("nothing is sent")
 }
 
 func (b *bench) iperfClient(t *testing.T, cgroup string, port int, seconds int) (*exec.Cmd, *strings.Builder) {
@@ -137,7 +165,6 @@ func TestIperf(t *testing.T) {
 	ironDir, iron := b.makeCgroup(t, "iron")
 	b.iperfServer(t, 5201)
 	b.iperfServer(t, 5202)
-	time.Sleep(300 * time.Millisecond)
 	onFullLine(t, func(rate int) bool {
 		b.apply(t, b.policyAt(rate, fmt.Sprintf(
 			"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
@@ -227,7 +254,6 @@ func TestSetRunning(t *testing.T) {
 	ironDir, iron := b.makeCgroup(t, "iron")
 	b.iperfServer(t, 5201)
 	b.iperfServer(t, 5202)
-	time.Sleep(300 * time.Millisecond)
 	onFullLine(t, func(rate int) bool {
 		b.apply(t, b.policyAt(rate, fmt.Sprintf(
 			"  gold: {match: [{cgroup: %s}], priority: 12}\n  iron: {match: [{cgroup: %s}], priority: 2}\n", gold, iron)))
