@@ -4,10 +4,11 @@
  * leaves or enters.
  *
  * Packets of connections that are paced pass: TCP sends no sooner than its share of
- * each limit allows. All datagrams share the part of one more flow, and so does TCP
- * that nobody paces, through an exact bucket each a limit: what is too early is marked as congestion where its ends know
- * that, and dropped where it is far too early for any of them; then none of them is
- * charged. Acknowledgements and resets are charged and never held.
+ * each limit allows. All datagrams share the part of one more flow, and so does all
+ * TCP that nobody paces: each kind goes through an exact bucket in every limit. What
+ * is too early is marked as congestion where its ends know that, and dropped where it
+ * is far too early for any limit; then none of them is charged. Acknowledgements and
+ * resets are charged and never held.
  *
  * What it does not promise: a connection's first segments leave before TCP can be
  * told of a pace; one that was open before the limit, and that enlist can not reach,
@@ -62,12 +63,19 @@ static __always_inline struct budget *at(struct load *l, __u32 place)
 	for (i = 0; i < BOUNDS && (l)->budgets[i]; i++) \
 		if ((b = at(l, i)))
 
-/* tcp_socket returns the TCP connection that a packet is of. */
-static __always_inline struct bpf_sock *tcp_socket(struct __sk_buff *skb)
+/* full_socket returns the socket that a packet is of, unless it is half of one. */
+static __always_inline struct bpf_sock *full_socket(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 
-	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk ? bpf_sk_fullsock(sk) : NULL;
+}
+
+/* tcp_socket returns the TCP connection that a packet is of. */
+static __always_inline struct bpf_sock *tcp_socket(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = full_socket(skb);
+
 	return sk && sk->type == SOCK_STREAM && sk->protocol == IPPROTO_TCP ? sk : NULL;
 }
 
@@ -152,10 +160,10 @@ static __always_inline void leave(struct paced *p, __u32 hook, __u64 now)
 }
 
 /*
- * charge_stake charges a packet of a connection to one budget: to its own flow there, or
- * to no more than its memory where nobody paces it yet, so that pace knows what to
- * pace it for. It is global, as charge_others is: so the kernel proves it once, and
- * not for each path that leads to it.
+ * charge_stake charges a packet of a connection to one budget: to its own flow there,
+ * or, where wire is 0 as nobody paces it yet, to no more than its memory, so that pace
+ * knows what to pace it for. It is global, as charge_others is: so the kernel proves
+ * it once, and not for each path that leads to it.
  */
 __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now, __u64 wire)
 {
@@ -173,11 +181,11 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 }
 
 /*
- * passes_unpaced tells what TCP can not be made to hold back: connections that
- * nobody paces; and the first packets of any, which pass until connections that come
- * and go have taken more than a limit gives.
+ * unpaced tells what TCP does not hold back: connections that nobody paces; and the
+ * first packets of any, which pass until connections that come and go have taken more
+ * than a limit gives.
  */
-static __always_inline bool passes_unpaced(struct paced *p, struct load *l, __u64 now)
+static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now)
 {
 	struct budget *b;
 	__u32 i;
@@ -195,11 +203,17 @@ static __always_inline bool passes_unpaced(struct paced *p, struct load *l, __u6
 	return false;
 }
 
-/* says_tcp asks the headers of a packet that has no socket. */
-static __always_inline bool says_tcp(struct __sk_buff *skb)
+/*
+ * is_tcp asks the headers of all that may be TCP without a connection's socket: what
+ * is forwarded, and what answers for connections that are gone or not there yet.
+ */
+static __always_inline bool is_tcp(struct __sk_buff *skb)
 {
+	struct bpf_sock *sk = full_socket(skb);
 	__u8 ip[10];
 
+	if (sk && sk->protocol == IPPROTO_UDP)
+		return false;
 	if (bpf_skb_load_bytes_relative(skb, 0, ip, sizeof(ip), BPF_HDR_START_NET))
 		return false;
 	return (ip[0] >> 4 == 4 ? ip[9] : ip[6]) == IPPROTO_TCP;
@@ -289,14 +303,14 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 	__u64 now;
 	__u32 i;
 
-	l->stream = sk || (!skb->sk && says_tcp(skb));
+	l->stream = sk || is_tcp(skb);
 	if (!l->stream && all_prepaid(l))
 		return NEXT;
 	now = clock(sk);
 	p = sk ? connection(sk) : NULL;
 	if (p) {
 		learn(p, l, skb->len);
-		paced = !passes_unpaced(p, l, now);
+		paced = !unpaced(p, l, now);
 		p->sent += l->wire;
 		for (i = 0; i < BOUNDS && l->budgets[i]; i++)
 			charge_stake(p, l->budgets[i], l->hook, now, paced ? l->wire : 0);

@@ -1,6 +1,8 @@
 package bpf
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"testing"
@@ -262,6 +264,37 @@ func TestLimitHoldsTCP(t *testing.T) {
 	}
 	if h := held(t, g); h.Dropped == 0 {
 		t.Errorf("nothing was dropped: %+v", h)
+	}
+}
+
+// What the kernel says for connections that it has not is TCP, and is held no more
+// than other acknowledgements, whatever datagrams there are.
+func TestLimitPassesResets(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	g := w.limited(64e3)
+	w.sink(1000)
+	var flood net.Conn
+	var err error
+	w.here.Do(func() { flood, err = net.Dial("udp4", w.to4(1000)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flood.Close()
+	for range 5 {
+		for range 2 { // at this limit the next one may pass 125 ms later
+			if _, err := flood.Write(make([]byte, packet-42)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := held(t, g)
+		w.there.Do(func() { _, err = net.DialTimeout("tcp", fmt.Sprintf("%s:1000", w.link.IPv4.Addr()), 3*time.Second) })
+		if !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("nobody listens: %v", err)
+		}
+		if after := held(t, g); after.Dropped != before.Dropped || after.Bytes <= before.Bytes {
+			t.Errorf("%v before the reset, then %v", before, after)
+		}
 	}
 }
 
