@@ -34,11 +34,9 @@ func (g *Generation) makeBudgets(limits int) error {
 	if err != nil {
 		return err
 	}
-	there := 0
-	for n, b := range all {
-		if b.Limit == 0 && b.Serial == 0 {
-			delete(all, n)
-		} else {
+	there := 0 // those that this generation wants and those that it does not
+	for _, b := range all {
+		if b.Limit != 0 {
 			there++
 		}
 	}
