@@ -93,6 +93,9 @@ func (l *limitersLab) flood(ctx context.Context, window time.Duration) (f floode
 	if err := l.sender.Flood(ctx, l.toSink, floodSockets, datagram); err != nil {
 		return f, err
 	}
+	if err := l.arrives(ctx, first); err != nil {
+		return f, err
+	}
 	if err := pause(ctx, drained); err != nil {
 		return f, err
 	}
@@ -114,6 +117,24 @@ func (l *limitersLab) flood(ctx context.Context, window time.Duration) (f floode
 	// A neighbour's question more may have arrived than was sent.
 	f.dropped = max(0, 1-float64(last-first)/float64(sent))
 	return f, err
+}
+
+// arrives waits until a flood has begun to arrive: on a busy machine its senders may
+// get their turn late. The first few packets may be neighbours'.
+func (l *limitersLab) arrives(ctx context.Context, before uint64) error {
+	const few = 20
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		now, _, err := l.far.Received()
+		if err != nil || now >= before+few {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("nothing arrived")
+		}
+		if err := pause(ctx, 10*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 // watchFlood measures a flood for a window. The clock is read next to each count.
