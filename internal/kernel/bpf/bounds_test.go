@@ -34,6 +34,7 @@ func TestBounds(t *testing.T) {
 	}
 	own := plan.Owner{Contract: plan.OwnEgress, Link: w.link.Index}
 	arriving := plan.Owner{Contract: plan.OwnIngress, Link: w.link.Index}
+	once := map[string]bool{"three above and no more": true, "a tag's, and its cgroups'": true, "of this link too": true}
 	for name, o := range map[string]struct {
 		claims []int // the workload of each cgroup; -1: nobody's
 		tag    int   // the workload that the process is tagged for; 0: none
@@ -52,6 +53,9 @@ func TestBounds(t *testing.T) {
 		"the link's own, nobody's":  {[]int{-1, -1, -1, -1, -1, -1}, 0, []plan.Owner{own}, []plan.Owner{own}, unclaimedClass - firstClass},
 		"not what arrives":          {[]int{-1, -1, -1, -1, -1, 1}, 0, []plan.Owner{here(1), arriving}, []plan.Owner{here(1)}, 1},
 	} {
+		if testing.Short() && !once[name] {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			rules, promises := noRules(), w.promises()
 			promises.Contracts[plan.Unclaimed] = plan.Promise{Priority: class(unclaimedClass)}
@@ -65,7 +69,6 @@ func TestBounds(t *testing.T) {
 				limits[of] = 64e3
 			}
 			limit(&rules, &promises, limits)
-			w.publish(noRules(), bare)
 			g := w.publishTo(rules, promises, Options{Controller: -1, LinkLimits: len(limits)})
 			s := sockets(t, w.room)
 			if o.tag != 0 {
@@ -76,21 +79,22 @@ func TestBounds(t *testing.T) {
 					}
 				}()
 			}
-			all, err := g.Held()
-			if err != nil || len(all) != len(limits) {
-				t.Fatalf("limits %v, %v", all, err)
+			before, err := g.Held()
+			if err != nil || len(before) != len(limits) {
+				t.Fatalf("limits %v, %v", before, err)
 			}
 			w.expect(firstClass+o.class, 1, func() { c.do("udp %s", w.to4(4000)) })
-			if all, err = g.Held(); err != nil {
+			all, err := g.Held()
+			if err != nil {
 				t.Fatal(err)
 			}
 			var charged []string
 			for of, h := range all {
-				if h.Bytes > 0 && of != own { // neighbours are asked for below the link's own, too
+				if h.Bytes > before[of].Bytes && of != own { // neighbours are asked for below the link's own, too
 					charged = append(charged, fmt.Sprint(of))
 				}
 			}
-			if slices.Contains(o.binds, own) && all[own].Bytes == 0 {
+			if slices.Contains(o.binds, own) && all[own].Bytes == before[own].Bytes {
 				t.Error("the link's own limit was not charged")
 			}
 			var want []string
@@ -123,6 +127,9 @@ func TestBoundsHold(t *testing.T) {
 		"the least is of all":      {together: 8e6, here: 80e6, own: 100e6},
 		"the least is of the link": {together: 80e6, here: 100e6, own: 8e6},
 	} {
+		if testing.Short() && limits[own] != 8e6 {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			g := w.limit(limits)
 			came, _, sent := w.burst(t, 1000, 2000, 0)
@@ -151,7 +158,11 @@ func TestIngressHolds(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	own := plan.Owner{Contract: plan.OwnIngress, Link: w.link.Index}
-	for _, rate := range []policy.Rate{64e3, 8e6, 80e6} {
+	rates := []policy.Rate{8e6, 64e3, 80e6}
+	if testing.Short() {
+		rates = rates[:1]
+	}
+	for _, rate := range rates {
 		t.Run(rate.String(), func(t *testing.T) {
 			g := w.limit(map[plan.Owner]policy.Rate{own: rate})
 			w.attachIngress(g)
