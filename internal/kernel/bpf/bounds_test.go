@@ -170,9 +170,7 @@ func TestIngressHolds(t *testing.T) {
 			came, _, sent := burst(t, w.there, w.here, fmt.Sprintf("%s:1000", w.link.IPv4.Addr()), packets, 0)
 			// Packets may wait together for their turn at the other end, and where two CPUs
 			// look at once, both may let one pass.
-			// What came before, to find neighbours, may have left a chunk: a quarter of the bucket.
 			least, most := certain(sent, float64(rate)/8)/2, most(sent, rate)+float64(runtime.NumCPU()-1)
-			most += float64(rate) / 8 * (bucket / 4).Seconds() / packet
 			if came < least || float64(came) > most {
 				t.Errorf("%d packets came, want %d to %.1f", came, least, most)
 			}

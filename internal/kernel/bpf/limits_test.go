@@ -26,7 +26,7 @@ func (w *wire) limited(max policy.Rate) *Generation {
 // that nothing is known of yet.
 func (w *wire) limit(limits map[plan.Owner]policy.Rate) *Generation {
 	w.t.Helper()
-	w.publish(noRules(), bare)
+	w.forgetLimits()
 	rules, promises := ports(1000, 2000), w.promises()
 	limit(&rules, &promises, limits)
 	o := bare
@@ -170,9 +170,11 @@ func checkBurst(t *testing.T, came int, sent []sending, limit policy.Rate) {
 }
 
 // most is how many packets of a burst a limit lets pass: a packet of any size goes
-// on top of what the bucket holds.
+// on top of what the bucket holds, and what an earlier packet, of a neighbour's
+// question perhaps, has left of a chunk.
 func most(sent []sending, limit policy.Rate) float64 {
-	return float64(limit)/8*(sent[len(sent)-1].to+bucket).Seconds()/packet + 1
+	const chunk = bucket / 4
+	return float64(limit)/8*(sent[len(sent)-1].to+bucket+chunk).Seconds()/packet + 1
 }
 
 // TestLimitHolds counts what passes of a burst.
@@ -181,7 +183,11 @@ func TestLimitHolds(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	const sent = 2000
-	for _, rate := range []policy.Rate{64e3, 8e6, 80e6} {
+	rates := []policy.Rate{80e6, 64e3, 8e6}
+	if testing.Short() {
+		rates = rates[:1]
+	}
+	for _, rate := range rates {
 		t.Run(rate.String(), func(t *testing.T) {
 			g := w.limited(rate)
 			came, marked, sendings := w.burst(t, 1000, sent, 0)

@@ -104,6 +104,22 @@ func (w *wire) publishTo(rules plan.Rules, l plan.LinkRules, o Options) *Generat
 	return g
 }
 
+// forgetLimits ends all limits, so that the same ones begin anew.
+func (w *wire) forgetLimits() {
+	w.t.Helper()
+	if w.number == 0 {
+		return
+	}
+	g, err := w.room.Open(w.number)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.SettleLimits(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *wire) hasTCX() bool {
 	ok, err := feature.Has("tcx")
 	return err == nil && ok
