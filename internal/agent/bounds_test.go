@@ -220,10 +220,6 @@ func TestIngressComesAndGoes(t *testing.T) {
 	if !s.OK || found[8e6] != plan.Kept || found[9e6] != plan.Kept {
 		t.Errorf("status: %+v", s)
 	}
-	if testing.Short() { // each apply takes an emulated CPU ten seconds
-		b.resetsHooks(t)
-		return
-	}
 	if d := b.apply(t, text(", ingress: {max: 7Mbit}")); len(d) != 1 {
 		t.Errorf("other limits are %d changes: %v", len(d), d)
 	}
@@ -240,12 +236,6 @@ func TestIngressComesAndGoes(t *testing.T) {
 		t.Errorf("without a limit: %+v, and %d programs", s, b.programsAt(t, "ingress"))
 	}
 	b.apply(t, text(", ingress: {max: 7Mbit}"))
-	b.resetsHooks(t)
-}
-
-// resetsHooks resets, and looks whether that takes the programs away.
-func (b *bench) resetsHooks(t *testing.T) {
-	t.Helper()
 	if n := b.programsAt(t, "ingress"); n != 1 {
 		t.Errorf("%d programs at the ingress, want one", n)
 	}

@@ -1,9 +1,13 @@
 package tc
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
@@ -11,7 +15,20 @@ import (
 	"github.com/weir-net/weir/internal/testutil/feature"
 )
 
-func TestMain(m *testing.M) { testutil.Leaks(m) }
+// TestMain keeps a socket that wants timestamps for as long as the tests run: with
+// the first and the last one of a host the kernel changes its own code, which an
+// emulated CPU under traffic does not always survive.
+func TestMain(m *testing.M) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "open a socket with timestamps:", err)
+		os.Exit(1)
+	}
+	testutil.Leaks(m)
+}
 
 // newLink gives the test a veth end in a namespace of its own, which it enters.
 func newLink(t testing.TB, queues int) testutil.End {
