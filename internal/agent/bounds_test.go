@@ -202,7 +202,6 @@ func TestContainerIsPaced(t *testing.T) {
 
 // TestIngressComesAndGoes reads back what a link's own limits leave on its hooks.
 func TestIngressComesAndGoes(t *testing.T) {
-	testutil.Proves(t, testutil.Limit)
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	text := func(own string) string {
