@@ -54,11 +54,16 @@ func newBenchOn(t testing.TB, wire testutil.VethOptions) *bench {
 // fails.
 func (b *bench) apply(t testing.TB, text string) []plan.Difference {
 	t.Helper()
-	p, err := b.Parse("test.yaml", []byte(text))
+	return applyText(t, b.Agent, text)
+}
+
+func applyText(t testing.TB, a *Agent, text string) []plan.Difference {
+	t.Helper()
+	p, err := a.Parse("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := b.Apply(context.Background(), p, []byte(text))
+	done, err := a.Apply(context.Background(), p, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

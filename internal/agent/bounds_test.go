@@ -164,13 +164,7 @@ func TestContainerIsPaced(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	s := newStreet(t)
 	text := fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: 50Mbit}}\n", s.in.Name)
-	p, err := s.Parse("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Apply(context.Background(), p, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	applyText(t, s.Agent, text)
 	ingress := s.in.Name + " ingress"
 	limits := map[string]float64{ingress: 50}
 	for name, to := range map[string]struct {

@@ -20,13 +20,7 @@ func TestForeignTCP(t *testing.T) {
 			iperfServer(t, s.router, 5201)
 			const limit = 20
 			text := fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: %dMbit}}\n", s.in.Name, limit)
-			p, err := s.Parse("test.yaml", []byte(text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Apply(context.Background(), p, []byte(text)); err != nil {
-				t.Fatal(err)
-			}
+			applyText(t, s.Agent, text)
 			defer func() {
 				if err := s.Reset(context.Background()); err != nil {
 					t.Error(err)

@@ -78,7 +78,7 @@ func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState,
 		if err != nil {
 			return err
 		}
-		s.Ingress = runs == want && want != 0 || runs != 0 && want == 0
+		s.Ingress = runs != 0 && (runs == want || want == 0) // without a limit it is one too many
 		s.Rules, err = readRules(g, l)
 		return err
 	})

@@ -247,14 +247,9 @@ func TestLimitHoldsAll(t *testing.T) {
 	t.Run("forwarded", func(t *testing.T) {
 		s := newStreet(t)
 		text := fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none}\nworkloads:\n  held: {match: [{port: 7000}], egress: {max: 1Mbit}}\n", s.out.Name)
-		p, err := s.Parse("test.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Apply(context.Background(), p, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		applyText(t, s.Agent, text)
 		var server net.PacketConn
+		var err error
 		s.server.Do(func() { server, err = net.ListenPacket("udp4", ":7000") })
 		if err != nil {
 			t.Fatal(err)

@@ -157,7 +157,8 @@ const (
 	OwnIngress = Unclassified
 )
 
-// Held is what became of the packets below one limit since the last apply.
+// Held is what became of the packets below one limit, since it was given or an apply
+// changed it.
 type Held struct {
 	Bytes           uint64      // let through; on the wire
 	Dropped, Marked uint64      // packets: above the limit, or close to it and told so by ECN
