@@ -89,20 +89,21 @@ static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 
 /*
  * tally keeps the rate of the last whole window and of the busiest one, in bytes a
- * second. A window ends with the first tick after its time.
+ * second. A window ends with the first tick after its time; what the ended tick had
+ * came before that.
  */
 static __always_inline void tally(struct budget *b, __u64 now, __u64 bytes)
 {
 	__u64 length = now - b->window;
 
 	b->total += bytes;
-	if (length >= WINDOW) {
-		b->last = b->window ? b->in_window * (SECOND / MICROSECOND) / (length / MICROSECOND) : 0;
-		b->busiest = most(b->busiest, b->last);
-		b->window = now;
-		b->in_window = 0;
-	}
 	b->in_window += bytes;
+	if (length < WINDOW)
+		return;
+	b->last = b->window ? b->in_window * (SECOND / MICROSECOND) / (length / MICROSECOND) : 0;
+	b->busiest = most(b->busiest, b->last);
+	b->window = now;
+	b->in_window = 0;
 }
 
 /* appraise finds what the share means for the bucket, so that no packet divides. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * hold: charges a packet to the limits that it is below, at the link that it
- * leaves or enters.
+ * leaves or enters, or where its socket gets it.
  *
  * Packets of connections that are paced pass: TCP sends no sooner than its share of
  * each limit allows. All datagrams share the part of one more flow, and so does all
@@ -204,10 +204,10 @@ static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now)
 }
 
 /*
- * is_tcp asks the headers of all that may be TCP without a connection's socket: what
+ * carries_tcp asks the headers of all that may be TCP without a connection's socket: what
  * is forwarded, and what answers for connections that are gone or not there yet.
  */
-static __always_inline bool is_tcp(struct __sk_buff *skb)
+static __always_inline bool carries_tcp(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = full_socket(skb);
 	__u8 ip[10];
@@ -294,6 +294,18 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 	return true;
 }
 
+/* hold_unpaced says whether a packet goes on that nobody paces. */
+static __always_inline int hold_unpaced(struct __sk_buff *skb, struct load *l, __u64 now)
+{
+	__u32 i;
+
+	if (!bare(skb, l))
+		return admit(skb, l, now) ? NEXT : DROP;
+	for (i = 0; i < BOUNDS && l->budgets[i]; i++)
+		charge_others(l->budgets[i], l->stream, now, l->wire);
+	return NEXT;
+}
+
 /* hold says whether a packet goes on. */
 static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
@@ -303,7 +315,7 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 	__u64 now;
 	__u32 i;
 
-	l->stream = sk || is_tcp(skb);
+	l->stream = sk || carries_tcp(skb);
 	if (!l->stream && all_prepaid(l))
 		return NEXT;
 	now = clock(sk);
@@ -318,11 +330,14 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 		if (paced)
 			return NEXT;
 	}
-	if (!bare(skb, l))
-		return admit(skb, l, now) ? NEXT : DROP;
-	for (i = 0; i < BOUNDS && l->budgets[i]; i++)
-		charge_others(l->budgets[i], l->stream, now, l->wire);
-	return NEXT;
+	return hold_unpaced(skb, l, now);
+}
+
+/* add puts one more budget into a load. */
+static __always_inline void add(struct load *l, __u32 *n, __u32 budget)
+{
+	if (budget && *n < BOUNDS) /* always: it is for the verifier */
+		l->budgets[(*n)++] = budget;
 }
 
 #endif

@@ -6,12 +6,6 @@
  */
 #include "hold.h"
 
-static __always_inline void add(struct load *l, __u32 *n, __u32 budget)
-{
-	if (budget && *n < BOUNDS) /* always: it is for the verifier */
-		l->budgets[(*n)++] = budget;
-}
-
 SEC("tc")
 int limit(struct __sk_buff *skb)
 {

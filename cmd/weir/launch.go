@@ -27,21 +27,22 @@ const (
 func (c *cli) launch() *cobra.Command {
 	var f termsFlags
 	cmd := &cobra.Command{
-		Use:   "run [--priority N] [--egress-max RATE] [--via VIA] -- COMMAND [ARGUMENTS]",
+		Use:   "run [--priority N] [--egress-max RATE] [--ingress-max RATE] [--via VIA] -- COMMAND [ARGUMENTS]",
 		Short: "Start a command under a contract",
 		Long: `Start a command under a contract, as nice does: its sockets and those of all of
 its children have the contract, in place of what the policy says of them. That is
-a priority, a limit that they share on all links together, or both. Signals,
-terminal and exit status are the command's own; 127 and 126 are those of shells,
-for a command that is not there or can not run.`,
+a priority, a limit that they share on all links together, one on what they all
+receive, or any of these. Signals, terminal and exit status are the command's own;
+127 and 126 are those of shells, for a command that is not there or can not run.`,
 		Example: `  sudo weir run --priority 2 -- rsync -a /srv backup:/srv
   sudo weir run --priority eth0=2,default=8 -- make push
   sudo weir run --egress-max 50Mbit -- restic backup /srv
+  sudo weir run --ingress-max 20Mbit -- apt-get dist-upgrade
   sudo weir run --priority 6 --via net_prio -- streamer`,
 		Args: atLeast("COMMAND"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !f.priority.given && f.max.value == 0 {
-				return &usageError{"weir run needs --priority, --egress-max or both", "weir run --priority N -- " + shellLine(args)}
+			if !f.promise() {
+				return &usageError{"weir run needs --priority, --egress-max or --ingress-max", "weir run --priority N -- " + shellLine(args)}
 			}
 			if err := f.check(); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
 )
 
@@ -71,6 +72,9 @@ func TestALimitFitsTheSchema(t *testing.T) {
 	s := sample()
 	s.SchemaVersion = schemaVersion
 	s.Promises = append(s.Promises, limited(plan.Kept, "read back: at most 50Mbit; no packet yet"))
+	s.Sets = []agent.SetStatus{
+		{Name: "pid 7", Max: 1e7, MaxIngress: 2e7, Traffic: map[string]plan.Traffic{}}, {Name: "pid 8", Traffic: map[string]plan.Traffic{}},
+	}
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -78,6 +82,7 @@ func TestALimitFitsTheSchema(t *testing.T) {
 	fits(t, "status", text)
 	for _, keys := range []string{
 		`"promise":"egress","priority":-1,"max":"50Mbit","verdict":"kept"`, `"promise":"priority","priority":15,"verdict":"kept"`,
+		`"max":"10Mbit","max_ingress":"20Mbit","alive":false`, `"priority":"","alive":false`,
 	} {
 		if !bytes.Contains(text, []byte(keys)) {
 			t.Errorf("no %s in\n%s", keys, text)

@@ -23,22 +23,25 @@ type setFlags struct {
 func (c *cli) set() *cobra.Command {
 	var f setFlags
 	cmd := &cobra.Command{
-		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] | --clear) [--via VIA]",
+		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] [--ingress-max RATE] | --clear) [--via VIA]",
 		Short: "Change a running workload, its open connections included",
 		Long: `Give a running process, cgroup or unit a contract, in place of what the policy
-says of it, limits included: a priority, a limit on all links together, or both.
+says of it, limits included: a priority, a limit on all links together, one on what
+its sockets receive, or any of these.
 Open connections change at their next packet, future ones and children are
 included, and nothing is moved anywhere. What is not named stays as weir set gave
 it before; --clear takes all of it back.
 
-A limit paces TCP, from kernel 6.12 on open connections too; UDP and all else are
-held by drops. --egress-max none takes back the limit alone.
+A limit of what it sends paces TCP, from kernel 6.12 on open connections too; UDP
+and all else are held by drops, as is all that it receives: who sends that is paced
+by nobody here. --egress-max none and --ingress-max none take one limit back alone.
 
 A process may also be given its priority by the cgroup v1 controller net_prio,
 which needs no policy and does move it: --via net_prio.`,
 		Example: `  sudo weir set --pid 730 --priority 4
   sudo weir set --unit nginx --priority eth0=12,default=8
   sudo weir set --pid 730 --egress-max 10Mbit
+  sudo weir set --unit torrent --egress-max 5Mbit --ingress-max 20Mbit
   sudo weir set --pid 730 --clear`,
 		Args:              nothing,
 		ValidArgsFunction: first(),
@@ -65,7 +68,7 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 	}
 	if f.clear == f.terms.given() {
 		kind, value, _ := strings.Cut(target.String(), ": ")
-		return &usageError{"weir set needs --priority, --egress-max or both, or else --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
+		return &usageError{"weir set needs --priority, --egress-max or --ingress-max, or else --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
 	}
 	a, err := c.privileged(cmd)
 	if err != nil {

@@ -90,14 +90,14 @@ func rolledBackLast(s *agent.Status) bool {
 // broken says of promises that are not kept what was wanted, what is there
 // instead, and what to do. Those with one cause stand together.
 func (v *statusView) broken(s *agent.Status) {
-	type cause struct{ link, evidence string }
+	type cause struct{ where, evidence string }
 	victims := map[cause][]string{}
 	var order []cause
 	for _, j := range s.Promises {
 		if j.Verdict != plan.Broken {
 			continue
 		}
-		c := cause{j.Link, j.Evidence}
+		c := cause{where(j), j.Evidence}
 		if victims[c] == nil {
 			order = append(order, c)
 		}
@@ -105,7 +105,7 @@ func (v *statusView) broken(s *agent.Status) {
 	}
 	told := map[string]bool{}
 	for _, c := range order {
-		where := c.link
+		where := c.where
 		if where == plan.EveryLink {
 			where = "every link"
 		}
@@ -136,6 +136,14 @@ func (v *statusView) broken(s *agent.Status) {
 	case !s.OK && s.Unfinished == nil: // what the policy names is not here; the warnings say what
 		v.line("  next    bring it back, or change the policy; then weir apply %s", fileWord(s.Policy))
 	}
+}
+
+// where says where a promise holds: what sockets receive is of no link.
+func where(j plan.Judgement) string {
+	if j.Link == plan.EveryLink && j.Promise == plan.PromiseIngress {
+		return "sockets"
+	}
+	return j.Link
 }
 
 // some names the first few.
@@ -216,11 +224,11 @@ func (v *statusView) promises(s *agent.Status) {
 		if j.Promise == plan.PromiseIngress {
 			packets = "" // they are not counted
 		}
-		t.add(cell{text: workload}, cell{text: j.Link}, cell{text: j.Terms()},
+		t.add(cell{text: workload}, cell{text: where(j)}, cell{text: j.Terms()},
 			cell{string(j.Verdict), colours[j.Verdict]}, cell{text: packets},
 			cell{text: amount(j.Traffic.Bytes)}, cell{text: evidence(j)})
 		if j.Verdict == plan.Unprovable {
-			unprovable[j.Link] = reason(j.Evidence)
+			unprovable[where(j)] = reason(j.Evidence)
 		}
 	}
 	if len(t.rows) == 0 {
@@ -228,8 +236,8 @@ func (v *statusView) promises(s *agent.Status) {
 	}
 	v.line("")
 	t.render(&v.b, v.painter, "", v.width)
-	for _, link := range slices.Sorted(maps.Keys(unprovable)) {
-		hang(&v.b, "  not provable on "+link+": ", unprovable[link], v.width, v.dim)
+	for _, where := range slices.Sorted(maps.Keys(unprovable)) {
+		hang(&v.b, "  not provable on "+where+": ", unprovable[where], v.width, v.dim)
 	}
 }
 
@@ -259,11 +267,14 @@ func (v *statusView) sets(s *agent.Status) {
 		{title: "set"}, {title: "promise"}, {title: "state"}, {title: "packets", right: true, rank: 1}, {title: "sent", right: true, rank: 2},
 		{title: "evidence", rank: 3},
 	}}
-	lost, measured := map[string]bool{}, map[string]string{}
+	lost, measured := map[string]bool{}, map[string][]string{}
 	for _, j := range s.Promises {
 		lost[j.Workload] = lost[j.Workload] || j.Verdict == plan.Broken
-		if j.Promise == plan.PromiseEgress {
-			measured[j.Workload] = evidence(j)
+		switch j.Promise {
+		case plan.PromiseEgress:
+			measured[j.Workload] = append(measured[j.Workload], evidence(j))
+		case plan.PromiseIngress:
+			measured[j.Workload] = append(measured[j.Workload], "ingress: "+evidence(j))
 		}
 	}
 	for _, set := range s.Sets {
@@ -276,7 +287,7 @@ func (v *statusView) sets(s *agent.Status) {
 		}
 		sum := total(maps.Values(set.Traffic))
 		t.add(cell{text: strings.TrimPrefix(set.Name, "set ")}, cell{text: set.Terms}, state,
-			cell{text: grouped(sum.Packets)}, cell{text: amount(sum.Bytes)}, cell{text: measured[set.Name]})
+			cell{text: grouped(sum.Packets)}, cell{text: amount(sum.Bytes)}, cell{text: strings.Join(measured[set.Name], ", ")})
 	}
 	if len(t.rows) > 0 {
 		v.line("")

@@ -172,6 +172,37 @@ broken on eth1
 workload  link  promise                 verdict  sent  evidence
 (all)     eth1  ingress at most 50Mbit  broken    0 B  see above
 `},
+		{"what sockets receive", 100, func(s *agent.Status) {
+			s.Links, s.Unclaimed = nil, nil
+			s.Promises[1] = limited(plan.Kept, "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked")
+			s.Promises[1].Promise, s.Promises[1].Traffic.Packets = plan.PromiseIngress, 0
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+workload  link     promise                 verdict  packets      sent  evidence
+ssh       eth0     priority 15             kept          88  8.91 KiB  read back: priority 15
+backup    sockets  ingress at most 50Mbit  kept              6.68 MiB  49.8Mbit in the last 5 s
+`},
+		{"what sockets receive is not held", 80, func(s *agent.Status) {
+			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 1 objects differ from the policy"
+			s.Links, s.Unclaimed = nil, nil
+			j := limited(plan.Broken, "sockets: their program at ingress does not run")
+			j.Promise, j.Traffic = plan.PromiseIngress, plan.Traffic{}
+			s.Promises = []plan.Judgement{j}
+			s.Differences = []plan.Difference{{Op: plan.Change, Object: "sockets", Detail: "their program at ingress does not run"}}
+		}, `
+broken: 1 of 1 promises, 1 objects differ from the policy
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on sockets
+  wanted  backup ingress at most 50Mbit
+  got     sockets: their program at ingress does not run
+  next    weir apply policy.yaml
+
+workload  link     promise                 verdict  sent  evidence
+backup    sockets  ingress at most 50Mbit  broken    0 B  see above
+`},
 		{"a limit that is exceeded", 80, func(s *agent.Status) {
 			s.OK, s.Verdict = false, "broken: 1 of 1 promises, 0 objects differ from the policy"
 			s.Links, s.Unclaimed = nil, nil
@@ -268,6 +299,32 @@ set                  promise             state                packets      sent
 pid 730              priority 4          its process is gone        7  8.00 KiB
 pid 731              at most 10Mbit      in force                   0       0 B
 unit: nginx.service  priority {eth0: 3}  in force                   0       0 B
+`},
+		{"sets with limits both ways", 150, func(s *agent.Status) {
+			s.Links, s.Unclaimed = nil, nil
+			const rest = "; no packet dropped or marked"
+			out := limited(plan.Kept, "read back: at most 10Mbit; 9.9Mbit in the last 5 s, 10Mbit in the busiest"+rest)
+			in := limited(plan.Kept, "read back: at most 20Mbit; 19Mbit in the last 5 s, 20Mbit in the busiest"+rest)
+			out.Workload, in.Workload, in.Promise = "pid 731", "pid 731", plan.PromiseIngress
+			alone := in
+			alone.Workload, alone.Verdict = "pid 732", plan.Broken
+			s.Promises = []plan.Judgement{out, in, alone}
+			s.Sets = []agent.SetStatus{
+				{Name: "pid 731", Terms: "at most 10Mbit, ingress at most 20Mbit", Max: 1e7, MaxIngress: 2e7, Alive: true},
+				{Name: "pid 732", Terms: "ingress at most 20Mbit", MaxIngress: 2e7, Alive: true},
+			}
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on sockets
+  wanted  pid 732 ingress at most 50Mbit
+  got     read back: at most 20Mbit; 19Mbit in the last 5 s, 20Mbit in the busiest; no packet dropped or marked
+  next    weir status, once more: what counts is the last whole 5 s
+
+set      promise                                 state              packets  sent  evidence
+pid 731  at most 10Mbit, ingress at most 20Mbit  in force                 0   0 B  9.9Mbit in the last 5 s, ingress: 19Mbit in the last 5 s
+pid 732  ingress at most 20Mbit                  broken, see above        0   0 B  ingress: see above
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -51,6 +51,9 @@ func rates(t *testing.T, a *Agent, over time.Duration) map[string]float64 {
 	all := map[string]float64{}
 	for of, bytes := range after {
 		text := names[of.Link]
+		if of.Link == plan.AtSockets {
+			text = "ingress"
+		}
 		switch of.Contract {
 		case plan.OwnEgress:
 			text += " egress"

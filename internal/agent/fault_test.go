@@ -148,12 +148,12 @@ const goldPolicy = `  gold:
 `
 
 // limitsPolicy is goldPolicy with limits of every kind: the link's own in both
-// directions, a workload's on all links together, and its own on this one. It leaves
-// the queue alone, which has most of the places of goldPolicy.
+// directions, a workload's on all links together, its own on this one, and of what its
+// sockets receive. It leaves the queue alone, which has most of the places of goldPolicy.
 func (b *bench) limitsPolicy() string {
 	return strings.NewReplacer(
 		"rate: 100Mbit", "scheduler: none, egress: {max: 9Mbit}, ingress: {max: 8Mbit}",
-		"priority: 15", fmt.Sprintf("priority: 15\n    egress: {max: 2Mbit, links: {%s: {max: 1Mbit}}}", b.link.Name),
+		"priority: 15", fmt.Sprintf("priority: 15\n    egress: {max: 2Mbit, links: {%s: {max: 1Mbit}}}\n    ingress: {max: 3Mbit}", b.link.Name),
 	).Replace(b.policyText(goldPolicy))
 }
 
@@ -187,6 +187,16 @@ func TestKilledLimit(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	if places := b.killApply(t, b.limitsPolicy(), stride(limitsStride)); places < 15 {
+		t.Errorf("only %d places to break off", places)
+	}
+}
+
+// TestKilledReceive is TestKilledApply of a limit of what sockets receive, without any
+// link.
+func TestKilledReceive(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	b := newBench(t)
+	if places := b.killApply(t, receiving(b.cgroup, "8Mbit"), stride(limitsStride)); places < 10 {
 		t.Errorf("only %d places to break off", places)
 	}
 }
@@ -262,7 +272,7 @@ func TestKilledLimitChange(t *testing.T) {
 	b := newBench(t)
 	from := b.limitsPolicy()
 	to := strings.Replace(b.policyText(goldPolicy), "rate: 100Mbit", "scheduler: none", 1)
-	ingress := map[string]int{from: 1, to: 0}
+	programs := map[string]int{from: 1, to: 0}
 	b.apply(t, from)
 	changes := 0
 	for place, killed := 1, true; killed; place += stride(limitsStride) {
@@ -283,8 +293,8 @@ func TestKilledLimitChange(t *testing.T) {
 			if d := b.apply(t, from); len(d) != 0 {
 				t.Fatalf("place %d: not finished: %v", place, d)
 			}
-			if n := b.programsAt(t, "ingress"); n != ingress[from] {
-				t.Fatalf("place %d: %d programs at the ingress, want %d", place, n, ingress[from])
+			if link, sockets := b.programsAt(t, "ingress"), b.receivers(t); link != programs[from] || sockets != programs[from] {
+				t.Fatalf("place %d: %d programs at the ingress and %d of sockets, want %d each", place, link, sockets, programs[from])
 			}
 		}
 	}

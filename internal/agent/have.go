@@ -38,7 +38,12 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	if err != nil {
 		return have, err
 	}
-	sockets := a.room().SocketsAttached() && (!limited || a.room().PaceAttached())
+	owners := a.room().SocketsAttached()
+	sockets := owners && (!limited || a.room().PaceAttached())
+	if have.Receives, err = g.Receives(); err != nil {
+		return have, err
+	}
+	have.Receives = have.Receives && owners
 	for name, l := range r.Links {
 		s, err := a.readLink(g, l)
 		if err != nil {

@@ -44,6 +44,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		})
 		c.addIngress(name, w.Links[name], f.Features.TCX)
 	}
+	c.addReceive(w)
 	for _, name := range sortedKeys(c.record.Links) {
 		if _, wanted := w.Links[name]; !wanted {
 			c.removeLink(name)

@@ -96,6 +96,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 	if l, ok := s.have.Rules.Limits[id]; ok {
 		x.Promises = append(x.Promises, "all links together: "+l.Promise())
 	}
+	if l, ok := s.have.Rules.Arriving[id]; ok {
+		x.Promises = append(x.Promises, "sockets of this host: "+plan.PromiseIngress+" "+l.String())
+	}
 	return x
 }
 

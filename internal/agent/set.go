@@ -205,9 +205,11 @@ func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set) error {
 		}
 	}
 	if limit.Max == 0 {
-		return g.RemoveLimit(c.ID)
+		if err := g.RemoveLimit(c.ID); err != nil {
+			return err
+		}
 	}
-	return nil
+	return g.SetArriving(c, plan.ArrivingOf(s.Contract()), r.IDs.Names)
 }
 
 // retract takes back what a contract means.
@@ -217,5 +219,5 @@ func (a *Agent) retract(g *bpf.Generation, r *state.Record, c plan.Contract) err
 			return err
 		}
 	}
-	return g.RemoveLimit(c.ID)
+	return errors.Join(g.RemoveLimit(c.ID), g.SetArriving(plan.Contract{ID: c.ID}, plan.Limit{}, nil))
 }

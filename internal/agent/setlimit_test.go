@@ -339,9 +339,11 @@ func TestSetLimitWithoutFeature(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(b.Scope.Run, "features.json"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		arriving := policy.Rate(1e6)
 		for what, err := range map[string]error{
-			"process": b.Set(context.Background(), sleeper(t), most(1e6)),
-			"cgroup":  b.SetGroup(context.Background(), policy.Selector{Kind: policy.KindCgroup, Cgroup: cgroup}, most(1e6)),
+			"process":   b.Set(context.Background(), sleeper(t), most(1e6)),
+			"its input": b.Set(context.Background(), sleeper(t), Terms{MaxIngress: &arriving}),
+			"cgroup":    b.SetGroup(context.Background(), policy.Selector{Kind: policy.KindCgroup, Cgroup: cgroup}, most(1e6)),
 		} {
 			if !errors.Is(err, ErrNoLimits) || !strings.Contains(err.Error(), lack) {
 				t.Errorf("%s: %v, want one that says %q", what, err, lack)

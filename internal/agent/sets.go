@@ -13,12 +13,15 @@ import (
 // Terms are what Set and SetGroup give beside the policy. What is nil stays as it
 // was given before.
 type Terms struct {
-	Priority *policy.Priority
-	Max      *policy.Rate // of egress; 0 takes away the limit that was given before
+	Priority   *policy.Priority
+	Max        *policy.Rate // of egress; 0 takes away the limit that was given before
+	MaxIngress *policy.Rate // likewise, of what its sockets receive
 }
 
 // limit reports whether the terms give a limit.
-func (t Terms) limit() bool { return t.Max != nil && *t.Max != 0 }
+func (t Terms) limit() bool {
+	return t.Max != nil && *t.Max != 0 || t.MaxIngress != nil && *t.MaxIngress != 0
+}
 
 // of is the set of a name under the terms: the one that is known, changed, or a
 // new one. It is nothing where it promises nothing.
@@ -32,7 +35,10 @@ func (t Terms) of(s state.Set, known bool) (next state.Set, nothing bool) {
 	if t.Max != nil {
 		s.Max = *t.Max
 	}
-	return s, s.Priority.Empty() && s.Max == 0
+	if t.MaxIngress != nil {
+		s.MaxIngress = *t.MaxIngress
+	}
+	return s, s.Priority.Empty() && !s.Contract().Limited()
 }
 
 func setName(pid uint32) string { return fmt.Sprintf("pid %d", pid) }

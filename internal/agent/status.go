@@ -58,12 +58,13 @@ type ClassStatus struct {
 
 // A SetStatus is a contract that was given beside the policy.
 type SetStatus struct {
-	Name     string                  `json:"name"`
-	Terms    string                  `json:"terms"`                                  // in words: "priority 3, at most 10Mbit"
-	Priority string                  `json:"priority"`                               // by itself; "" if there is none
-	Max      policy.Rate             `json:"max,omitempty" jsonschema:"type=string"` // of egress
-	Alive    bool                    `json:"alive"`
-	Traffic  map[string]plan.Traffic `json:"traffic"` // per link
+	Name       string                  `json:"name"`
+	Terms      string                  `json:"terms"`                                          // in words: "priority 3, at most 10Mbit, ingress at most 20Mbit"
+	Priority   string                  `json:"priority"`                                       // by itself; "" if there is none
+	Max        policy.Rate             `json:"max,omitempty" jsonschema:"type=string"`         // of egress
+	MaxIngress policy.Rate             `json:"max_ingress,omitempty" jsonschema:"type=string"` // of what its sockets receive
+	Alive      bool                    `json:"alive"`
+	Traffic    map[string]plan.Traffic `json:"traffic"` // per link
 }
 
 // Status reads everything back and judges it. It changes nothing.

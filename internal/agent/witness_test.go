@@ -101,12 +101,17 @@ func (b *bench) iperfServer(t *testing.T, port int) {
 	iperfServer(t, b.there, port)
 }
 
-// iperfServer starts an iperf3 server inside a namespace and waits until it listens.
-// It serves one client at a time, so nobody may dial to see.
 func iperfServer(t *testing.T, ns *testutil.Namespace, port int) {
 	t.Helper()
+	iperfServerIn(t, ns, "", port)
+}
+
+// iperfServerIn starts an iperf3 server inside a namespace, and in a cgroup if one is given,
+// and waits until it listens. It serves one client at a time, so nobody may dial to see.
+func iperfServerIn(t *testing.T, ns *testutil.Namespace, cgroup string, port int) {
+	t.Helper()
 	testutil.Needs(t, "ss")
-	start(t, ns, "", nil, "iperf3", "--server", "--port", strconv.Itoa(port))
+	start(t, ns, cgroup, nil, "iperf3", "--server", "--port", strconv.Itoa(port))
 	for range 600 {
 		if ns.Output("ss", "--listening", "--tcp", "--numeric", "--no-header", "sport", "=", fmt.Sprintf(":%d", port)) != "" {
 			return

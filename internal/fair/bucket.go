@@ -12,9 +12,9 @@ const (
 // Chunk is the time's worth of the share that a bucket gives at once, ns.
 const Chunk = Burst / 4
 
-// fraction is the fixed point of a bucket's time: 1/16 ns, as at 100 Gbit/s a byte
+// Fraction is the fixed point of a bucket's time: 1/16 ns, as at 100 Gbit/s a byte
 // takes 0.08.
-const fraction = 16
+const Fraction = 16
 
 // Bucket is a token bucket for what can not be paced: all datagrams of a workload
 // are one flow of weight 1, and so is all TCP that nobody paces. The zero value is
@@ -22,7 +22,7 @@ const fraction = 16
 type Bucket struct {
 	Stream bool // it is for TCP
 
-	paid   uint64 // until when what has passed is paid, ns times fraction
+	paid   uint64 // until when what has passed is paid, ns times Fraction
 	credit uint64 // bytes that are paid and charged, and still to come
 }
 
@@ -33,8 +33,8 @@ func (k *Bucket) Conforms(now, wire, price uint64) bool {
 	if k.Stream {
 		depth = StreamBurst
 	}
-	from := max(k.paid, (now-min(depth, now))*fraction)
-	if from > now*fraction {
+	from := max(k.paid, (now-min(depth, now))*Fraction)
+	if from > now*Fraction {
 		return false
 	}
 	k.paid = from + wire*price/One
@@ -55,14 +55,14 @@ func (k *Bucket) Prepaid(wire uint64) bool {
 // that the packets to come need no look at the clock. It returns the bytes that are
 // to be charged for it, at most a chunk of a budget.
 func (k *Bucket) Grant(now, chunk uint64) uint64 {
-	if k.paid > (now-min(Burst/2, now))*fraction {
+	if k.paid > (now-min(Burst/2, now))*Fraction {
 		return 0
 	}
-	k.paid += Chunk * fraction
+	k.paid += Chunk * Fraction
 	k.credit += chunk
 	return chunk
 }
 
 // price is what One bytes cost at a rate in bytes per second, in ns times
-// fraction, rounded up: with it a packet is charged without a division.
-func price(rate uint64) uint64 { return second*fraction*One/max(rate, 1) + 1 }
+// Fraction, rounded up: with it a packet is charged without a division.
+func price(rate uint64) uint64 { return second*Fraction*One/max(rate, 1) + 1 }

@@ -117,8 +117,8 @@ func TestBucketDoesNotOverflow(t *testing.T) {
 		share := rapid.Uint64Range(0, MaxLimit).Draw(t, "share")
 		var k Bucket
 		k.Conforms(now, wire, price(share))
-		paid := product(now-min(Burst, now), fraction)
-		cost := over(product(second, fraction, One), max(share, 1))
+		paid := product(now-min(Burst, now), Fraction)
+		cost := over(product(second, Fraction, One), max(share, 1))
 		cost.Add(cost, wide(1)).Mul(cost, wide(wire)).Div(cost, wide(One))
 		same(t, "paid", k.paid, paid.Add(paid, cost))
 	})

@@ -30,6 +30,9 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		if e := w.Contract.Egress; !e.Empty() {
 			f.checkLimit(fmt.Sprintf("workload %q", w.Name), "egress", e.Span, add)
 		}
+		if in := w.Contract.Ingress; in.Max != 0 {
+			f.checkIngress(w.Name, in, add)
+		}
 		for _, s := range w.Match {
 			if w.Via == policy.ViaBPF {
 				checkIdentity(s, f, add)
@@ -143,6 +146,16 @@ func (f Facts) checkLimit(object, key string, at policy.Span, add addFunc) {
 	for _, why := range f.Features.NoLimits() {
 		add(at, "leave "+key+" out; weir doctor tells what this kernel has", "%s: %s", object, why)
 	}
+}
+
+// checkIngress asks for what holds sockets to what they may receive: a program of a
+// cgroup, beside what any limit takes.
+func (f Facts) checkIngress(workload string, in policy.Bandwidth, add addFunc) {
+	object := fmt.Sprintf("workload %q", workload)
+	if f.Cgroup2 == "" {
+		add(in.Span, f.mountCgroup2(), "%s: no cgroup2 mount here: no program sees what sockets receive", object)
+	}
+	f.checkLimit(object, "ingress", in.Span, add)
 }
 
 // NoLimits says what the kernel lacks to hold limits, in words; nothing where it

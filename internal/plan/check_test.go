@@ -174,6 +174,34 @@ workloads:
 	}
 }
 
+// TestCheckIngress asks for what holds sockets, too.
+func TestCheckIngress(t *testing.T) {
+	p := parsed(t, `version: 1
+workloads:
+  a: {match: [{port: 1}], ingress: {max: 50Mbit}}
+  b: {match: [{port: 2}], ingress: {max: 50Mbit}}
+`)
+	const help = " | leave ingress out; weir doctor tells what this kernel has"
+	both := func(what string) string { return `3:27: workload "a": ` + what + "\n" + `4:27: workload "b": ` + what }
+	for name, c := range map[string]struct {
+		host func(*Facts)
+		want string
+	}{
+		"all there":  {func(*Facts) {}, ""},
+		"no atomics": {func(f *Facts) { f.Features.Atomics = false }, both("BPF programs of this kernel can not count a limit together (no atomic fetch)" + help)},
+		"not known":  {func(f *Facts) { f.Features.Atomics, f.Features.Unknown[FeatureAtomics] = false, "x" }, ""},
+		"no cgroup2": {func(f *Facts) { f.Cgroup1, f.Cgroup2 = nil, "" },
+			both("no cgroup2 mount here: no program sees what sockets receive | mount -t cgroup2 cgroup2 /sys/fs/cgroup")},
+		"not root": {func(f *Facts) { f.Root, f.Features = false, Features{} }, ""},
+	} {
+		f := hostOf(p)
+		c.host(&f)
+		if got := findings(Check(p, f)); got != c.want {
+			t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, c.want)
+		}
+	}
+}
+
 // TestCheckNetPrioBesideCgroups has a kernel on which net_prio takes from another
 // workload what it is matched by.
 func TestCheckNetPrioBesideCgroups(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Diff returns what leads from have to want, in a fixed order: links, the
-// default, workloads, net_prio groups, each by name. No difference means that
+// default, workloads, sockets, net_prio groups, each by name. No difference means that
 // the kernel holds exactly what the policy asks for.
 func Diff(have State, want *Want) []Difference {
 	var d differences
@@ -22,7 +22,7 @@ func Diff(have State, want *Want) []Difference {
 			links = append(links, bothLinks{name, h, w, h.Queue == w.Queue})
 		}
 	}
-	d.contract("default", links, Unclaimed, Unclaimed, "")
+	d.contract("default", links, Unclaimed, Unclaimed, "", "")
 	rules := compareRules(have.Rules, want.Rules)
 	for _, name := range union(have.Contracts, want.Contracts) {
 		was, isThere := have.Contracts[name]
@@ -36,10 +36,13 @@ func Diff(have State, want *Want) []Difference {
 			if text := rules.of(was.ID, shall.ID); text != "" {
 				d.add(Change, "workload "+name, "%s", text)
 			}
-			d.contract("workload "+name, links, was.ID, shall.ID, have.Rules.Limits[was.ID].unlike(want.Rules.Limits[shall.ID], "egress"))
+			d.contract("workload "+name, links, was.ID, shall.ID,
+				have.Rules.Limits[was.ID].unlike(want.Rules.Limits[shall.ID], PromiseEgress),
+				have.Rules.Arriving[was.ID].unlike(want.Rules.Arriving[shall.ID], PromiseIngress))
 		}
 	}
 	d.strays(have, want, rules)
+	d.sockets(have, want)
 	for _, name := range union(have.Groups, want.Groups) {
 		d.group(name, have.Groups, want.Groups)
 	}
@@ -77,6 +80,22 @@ func (d *differences) strays(have State, want *Want, rules tallies) {
 	}
 }
 
+// socketsObject is what holds sockets to what they may receive.
+const socketsObject = "sockets"
+
+// sockets compares what runs where packets are handed to sockets. Where it fits the
+// limits that are there, the workloads tell of those to come or to go.
+func (d *differences) sockets(have State, want *Want) {
+	fits := have.Receives == (len(have.Rules.Arriving) > 0)
+	switch {
+	case fits || have.Receives == want.Receives:
+	case want.Receives:
+		d.add(Change, socketsObject, "their program at ingress does not run")
+	default:
+		d.add(Change, socketsObject, "a program of theirs runs at ingress, where nothing is limited")
+	}
+}
+
 type differences []Difference
 
 func (d *differences) add(op Op, object, format string, args ...any) {
@@ -90,9 +109,10 @@ type bothLinks struct {
 	sameQueue  bool
 }
 
-// contract compares what one contract means on each link. limit says how its
-// limits of all links differ, "" if they do not.
-func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, limit string) {
+// contract compares what one contract means on each link. together says how its
+// limits of all links differ, and arriving those of what its sockets receive, "" if
+// they do not.
+func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, together, arriving string) {
 	var changed []string
 	for i := range links {
 		l := &links[i]
@@ -103,15 +123,17 @@ func (d *differences) contract(object string, links []bothLinks, was, shall Cont
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, l.have.Queue.Describe(a.Priority), l.want.Queue.Describe(b.Priority)))
 		case a.Serial != b.Serial:
 			changed = append(changed, fmt.Sprintf("%s serial %d -> %d", l.name, a.Serial, b.Serial))
-		case a.Limited != b.Limited && limit == "":
+		case a.Limited != b.Limited && together == "":
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, limited(a), limited(b)))
 		}
 		if here := a.Here.unlike(b.Here, l.name); here != "" {
 			changed = append(changed, here)
 		}
 	}
-	if limit != "" {
-		changed = append(changed, limit)
+	for _, limit := range []string{together, arriving} {
+		if limit != "" {
+			changed = append(changed, limit)
+		}
 	}
 	if len(changed) > 0 {
 		d.add(Change, object, "%s", strings.Join(changed, ", "))
@@ -141,7 +163,8 @@ func samePromise(have, want Queue, a, b uint32) bool {
 	return false
 }
 
-// promises says what a contract means on each link, and on all together.
+// promises says what a contract means on each link, on all together, and to its
+// sockets.
 func promises(id ContractID, s State) string {
 	var texts []string
 	for _, link := range slices.Sorted(maps.Keys(s.Links)) {

@@ -59,6 +59,9 @@ var limited20 = strings.Replace(before, "    priority: 15\n", "    priority: 15\
 // limitedHere is before, with limits of ssh's on single links.
 var limitedHere = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    egress: {links: {eth0: {max: 20Mbit}, eth1: {max: 10Mbit}}}\n", 1)
 
+// limitedSockets is before, with a limit of what the sockets of a workload receive.
+var limitedSockets = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    ingress: {max: 20Mbit}\n", 1)
+
 // limitedLinks is before, with limits of the links' own.
 var limitedLinks = strings.Replace(before, "  eth1: {}\n", "  eth1: {egress: {max: 900Mbit}, ingress: {max: 10Gbit}}\n", 1)
 
@@ -171,6 +174,35 @@ func TestDiff(t *testing.T) {
 		"a limit at ingress that is gone with its program": {limitedLinks, limitedLinks, func(s *State) {
 			driftOf(s, "eth1", func(l *LinkState) { l.Ingress, l.Rules.Ingress = false, Limit{} })
 		}, "~ link eth1: ingress not limited -> at most 10Gbit\n"},
+
+		"a limit of sockets":       {before, "    priority: 15=>    priority: 15\n    ingress: {max: 20Mbit}", nil, "~ workload ssh: ingress not limited -> at most 20Mbit\n"},
+		"another limit of sockets": {limitedSockets, "20Mbit=>50Mbit", nil, "~ workload ssh: ingress at most 20Mbit -> at most 50Mbit\n"},
+		"no limit of sockets":      {limitedSockets, "    ingress: {max: 20Mbit}\n=>", nil, "~ workload ssh: ingress at most 20Mbit -> not limited\n"},
+		"limits both ways": {limitedSockets, "priority: 15\n    ingress: {max: 20Mbit}=>priority: 12\n    ingress: {max: 1Gbit}\n    egress: {max: 2Gbit}", nil,
+			"~ workload ssh: eth0 class 7 -> class 6, eth1 priority 15 -> priority 12, egress not limited -> at most 2Gbit, ingress at most 20Mbit -> at most 1Gbit\n"},
+		"a limit of sockets alone": {"", "version: 1\nworkloads: {w: {match: [{port: 1}], ingress: {max: 1Gbit}}}\n", nil,
+			"+ workload w: ingress at most 1Gbit: port: 1\n"},
+		"a limit of sockets beside others": {"", "version: 1\nlinks: {eth0: {scheduler: prio}}\n" +
+			"workloads: {w: {match: [{port: 1}], priority: 2, ingress: {max: 1Gbit}, egress: {max: 1Mbit, links: {eth0: {max: 64Kbit}}}}}\n", nil,
+			"+ link eth0: prio with 16 classes, in place of fq_codel\n" +
+				"+ workload w: eth0 priority 2, egress at most 1Mbit, eth0 at most 64Kbit, ingress at most 1Gbit: port: 1\n"},
+		"the last limit of sockets": {"version: 1\nworkloads: {w: {match: [{port: 1}], ingress: {max: 1Gbit}}}\n", "version: 1\n", nil,
+			"- workload w: its packets are nobody's again\n"},
+		"a limit of sockets that is gone": {limitedSockets, limitedSockets, func(s *State) { s.Rules.Arriving = nil },
+			"~ workload ssh: ingress not limited -> at most 20Mbit\n"},
+		"a limit of sockets that is gone with its program": {limitedSockets, limitedSockets, func(s *State) { s.Rules.Arriving, s.Receives = nil, false },
+			"~ workload ssh: ingress not limited -> at most 20Mbit\n"},
+		"a limit of sockets of nobody's": {limitedSockets, limitedSockets, func(s *State) { s.Rules.Arriving[700] = Limit{1e9} },
+			"~ contract 700: is nobody's: ingress at most 1Gbit\n"},
+		"a program of sockets detached": {limitedSockets, limitedSockets, func(s *State) { s.Receives = false },
+			"~ sockets: their program at ingress does not run\n"},
+		"a program of sockets detached, and another limit": {limitedSockets, "20Mbit=>50Mbit", func(s *State) { s.Receives = false },
+			"~ workload ssh: ingress at most 20Mbit -> at most 50Mbit\n~ sockets: their program at ingress does not run\n"},
+		"a program of sockets too many": {before, before, func(s *State) { s.Receives = true },
+			"~ sockets: a program of theirs runs at ingress, where nothing is limited\n"},
+		"a program of sockets left behind": {limitedSockets, "    ingress: {max: 20Mbit}\n=>", func(s *State) { s.Rules.Arriving = nil },
+			"~ sockets: a program of theirs runs at ingress, where nothing is limited\n"},
+		"no limits of sockets, read back as none": {before, before, func(s *State) { s.Rules.Arriving = nil }, ""},
 
 		"a link that is let go": {"version: 1\nlinks:\n  eth0: {}\n  eth1: {}\n", "  eth0: {}\n=>", func(s *State) {
 			drift(s, func(l *LinkState) { l.Root = Qdisc{Kind: "fq_codel", Default: true} })

@@ -92,7 +92,7 @@ func cgroup2(f Facts) Finding {
 	}
 	return Finding{
 		ID: "cgroup2", State: FindingFail, Text: "cgroup v2 is mounted nowhere",
-		Stops: "selectors cgroup, unit, user and exe; weir set and weir run", Mend: f.mountCgroup2(),
+		Stops: "selectors cgroup, unit, user and exe; ingress of workloads; weir set and weir run", Mend: f.mountCgroup2(),
 	}
 }
 

@@ -83,9 +83,9 @@ func TestExplainBinds(t *testing.T) {
 		binds = after + "; its limit binds all the same"
 		tag   = "comes after an explicit tag"
 	)
-	const limits, here = ", egress: {max: 2Mbit, links: {eth0: {max: 1Mbit}}}", ", egress: {links: {eth1: {max: 1Mbit}}}"
+	const limits, here = ", egress: {max: 2Mbit, links: {eth0: {max: 1Mbit}}}, ingress: {max: 3Mbit}", ", egress: {links: {eth1: {max: 1Mbit}}}"
 	all, eth1 := []string{"at most 1Mbit of all links together"}, []string{"at most 1Mbit of eth1"}
-	both := []string{"at most 2Mbit of all links together", "at most 1Mbit of eth0"}
+	both := []string{"at most 2Mbit of all links together", "at most 1Mbit of eth0", "at most 3Mbit of what sockets receive"}
 	p, f := nested(t, "eth0: {}, eth1: {}", "", "", limits, "", here, "")
 	w := wanted(t, p, f, IDs{})
 	s := Subject{UID: 7, HasUID: true}
@@ -117,6 +117,13 @@ func TestExplainBinds(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
 		t.Errorf("tagged: %s", diff)
+	}
+	// So does what sockets receive, alone.
+	delete(w.Rules.Limits, w.Contracts["w5"].ID)
+	w.Rules.Arriving[w.Contracts["w5"].ID] = Limit{4e6}
+	want[1].Limits = []string{"at most 4Mbit of what sockets receive"}
+	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
+		t.Errorf("of sockets: %s", diff)
 	}
 	// A workload that claims two of the cgroups is bound once, and not by its own.
 	w.Rules.Cgroups[104], w.Rules.Cgroups[102] = w.Contracts["w5"].ID, w.Contracts["w3"].ID

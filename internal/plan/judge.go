@@ -28,7 +28,8 @@ type Traffic struct {
 
 // A Judgement is one promise held against what the kernel says. It is about
 // one link, or about EveryLink: what net_prio carries to all that have no
-// priority of their own, and what all links together may carry.
+// priority of their own, what all links together may carry, and what sockets may
+// receive.
 type Judgement struct {
 	Workload string       `json:"workload"` // "": whatever the link carries
 	Link     string       `json:"link"`
@@ -47,13 +48,13 @@ const (
 	PromiseIngress  = "ingress"
 )
 
-// Terms puts into words what is promised: "priority 15", "at most 50Mbit"; of a
-// link, "ingress at most 10Gbit".
+// Terms puts into words what is promised: "priority 15", "at most 50Mbit", "ingress at
+// most 20Mbit"; of a link, either with its direction.
 func (j Judgement) Terms() string {
 	switch {
 	case j.Promise == PromisePriority:
 		return "priority " + j.Priority.String()
-	case j.Workload == "":
+	case j.Workload == "" || j.Promise == PromiseIngress:
 		return j.Promise + " " + Limit{j.Max}.String()
 	}
 	return Limit{j.Max}.String()
@@ -106,6 +107,10 @@ func Judge(p *policy.Policy, want *Want, differences []Difference,
 				all = append(all, want.bounded(j.limit(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name]))))
 			}
 		}
+		if limit, ok := want.Rules.Arriving[id]; ok {
+			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseIngress}
+			all = append(all, want.bounded(j.limit(limit, Owner{id, AtSockets}, held, wrongAt(w.Name, wrong))))
+		}
 	}
 	for _, l := range p.Links {
 		all = append(all, judgeLink(l.Name, want.Links[l.Name], seen[l.Name], held, wrong["link "+l.Name])...)
@@ -139,6 +144,15 @@ func wrongOf(links []policy.Link, workload string, wrong map[string]string) stri
 	return wrong["workload "+workload]
 }
 
+// wrongAt says what breaks what the sockets of a workload may receive, "" if nothing
+// does.
+func wrongAt(workload string, wrong map[string]string) string {
+	if text := wrong[socketsObject]; text != "" {
+		return socketsObject + ": " + text
+	}
+	return wrong["workload "+workload]
+}
+
 // limit judges a limit by what passed below it, if that is known. j has its name, and
 // the packets that came to it.
 func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong string) Judgement {
@@ -151,7 +165,7 @@ func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong st
 		j.Verdict, j.Evidence = Broken, wrong
 	case !known:
 		j.Verdict, j.Evidence = Unprovable, evidence+"; what passed below it could not be read"
-	case h.Last > limit.bound():
+	case h.Last > limit.bound(h.Streams):
 		j.Verdict, j.Evidence = Broken, evidence+"; "+h.String()
 	default:
 		j.Verdict, j.Evidence = Kept, evidence+"; "+h.String()

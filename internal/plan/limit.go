@@ -7,11 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-net/weir/internal/fair"
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// A Limit is what some packets may take: those of one contract, of all links together
-// or of one alone; or those of one link, in one direction.
+// A Limit is what some packets may take: those that leave of one contract, of all links
+// together or of one alone; those that its sockets receive; or those of one link, in
+// one direction.
 type Limit struct {
 	Max policy.Rate // in bits on the wire, the Ethernet header included; 0: no limit
 }
@@ -19,16 +21,23 @@ type Limit struct {
 // LimitOf is a contract's limit of all links together.
 func LimitOf(e policy.Egress) Limit { return limitTo(e.Max) }
 
+// ArrivingOf is what the sockets of a contract may receive.
+func ArrivingOf(of policy.Contract) Limit { return limitTo(of.Ingress.Max) }
+
 // limitTo is a limit as the kernel holds it and gives it back: in whole bytes a
 // second.
 func limitTo(max policy.Rate) Limit { return Limit{max - max%8} }
 
-// limitsOf are the limits of all links together, of all contracts that have one.
-func limitsOf(p *policy.Policy, ids IDs, explicit []Explicit) map[ContractID]Limit {
-	limits := map[ContractID]Limit{}
+// limitsOf are the limits of all links together, and of what sockets receive, of all
+// contracts that have them.
+func limitsOf(p *policy.Policy, ids IDs, explicit []Explicit) (together, arriving map[ContractID]Limit) {
+	together, arriving = map[ContractID]Limit{}, map[ContractID]Limit{}
 	add := func(name string, of policy.Contract) {
 		if l := LimitOf(of.Egress); l.Max != 0 {
-			limits[ids.Names[name].ID] = l
+			together[ids.Names[name].ID] = l
+		}
+		if l := ArrivingOf(of); l.Max != 0 {
+			arriving[ids.Names[name].ID] = l
 		}
 	}
 	for _, w := range p.Workloads {
@@ -39,11 +48,11 @@ func limitsOf(p *policy.Policy, ids IDs, explicit []Explicit) map[ContractID]Lim
 	for _, e := range explicit {
 		add(e.Name, e.Contract)
 	}
-	return limits
+	return together, arriving
 }
 
-// limitTerms puts into words the limits of a contract: "egress at most 50Mbit", and
-// "eth1 at most 10Mbit" of each link.
+// limitTerms puts into words the limits of a contract: "egress at most 50Mbit", "eth1
+// at most 10Mbit" of each link, and "ingress at most 20Mbit".
 func (s State) limitTerms(id ContractID) (terms []string) {
 	if l, ok := s.Rules.Limits[id]; ok {
 		terms = append(terms, l.Promise())
@@ -53,11 +62,15 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 			terms = append(terms, link+" "+l.String())
 		}
 	}
+	if l, ok := s.Rules.Arriving[id]; ok {
+		terms = append(terms, PromiseIngress+" "+l.String())
+	}
 	return terms
 }
 
 // limitsFrom puts into words what a contract holds those to that it binds from further
-// up: "at most 50Mbit of all links together", and "at most 10Mbit of eth1".
+// up: "at most 50Mbit of all links together", "at most 10Mbit of eth1", and "at most
+// 20Mbit of what sockets receive".
 func (s State) limitsFrom(id ContractID) (terms []string) {
 	if l, ok := s.Rules.Limits[id]; ok {
 		terms = append(terms, l.String()+" of all links together")
@@ -67,14 +80,19 @@ func (s State) limitsFrom(id ContractID) (terms []string) {
 			terms = append(terms, l.String()+" of "+link)
 		}
 	}
+	if l, ok := s.Rules.Arriving[id]; ok {
+		terms = append(terms, l.String()+" of what sockets receive")
+	}
 	return terms
 }
 
 // limitedBut are the contracts that have limits, but for those that are known.
 func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 	all := map[ContractID]bool{}
-	for id := range s.Rules.Limits {
-		all[id] = !known[id]
+	for _, limits := range []map[ContractID]Limit{s.Rules.Limits, s.Rules.Arriving} {
+		for id := range limits {
+			all[id] = !known[id]
+		}
 	}
 	for _, l := range s.Links {
 		for id, p := range l.Rules.Contracts {
@@ -86,7 +104,7 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 }
 
 // Terms puts into words what a contract promises: "priority 3, at most 50Mbit,
-// eth1 at most 10Mbit".
+// eth1 at most 10Mbit, ingress at most 20Mbit".
 func Terms(of policy.Contract) string {
 	var terms []string
 	if !of.Priority.Empty() {
@@ -97,6 +115,9 @@ func Terms(of policy.Contract) string {
 	}
 	for _, link := range slices.Sorted(maps.Keys(of.Egress.PerLink)) {
 		terms = append(terms, link+" "+Limit{of.Egress.PerLink[link]}.String())
+	}
+	if max := of.Ingress.Max; max != 0 {
+		terms = append(terms, PromiseIngress+" "+Limit{max}.String())
 	}
 	if terms == nil {
 		return Limit{}.String()
@@ -137,19 +158,28 @@ func limited(p Promise) string {
 // packets of a low limit to tell.
 const LimitWindow = 5 * time.Second
 
-// bound is the most that a window may have: 2 % above the limit, and one packet of
-// the size that TCP hands to a device at once.
-func (l Limit) bound() policy.Rate {
+// bound is the most that a window may have: 2 % above the limit, one packet of the
+// size that TCP hands to a device at once, and where TCP came that nobody paces, what
+// its bucket had collected before.
+func (l Limit) bound(streams bool) policy.Rate {
 	const packet = 8 * 64 << 10 // bits
-	return l.Max + l.Max/50 + policy.Rate(packet*uint64(time.Second)/uint64(LimitWindow))
+	most := l.Max + l.Max/50 + policy.Rate(packet*uint64(time.Second)/uint64(LimitWindow))
+	if streams {
+		most += l.Max / policy.Rate(LimitWindow/fair.StreamBurst)
+	}
+	return most
 }
 
-// An Owner is whose a limit is: a contract's, of all links together (Link 0) or of
-// one alone; or, with OwnEgress and OwnIngress, a link's.
+// An Owner is whose a limit is: a contract's, of all links together (Link 0), of one
+// alone or of what its sockets receive (AtSockets); or, with OwnEgress and OwnIngress,
+// a link's.
 type Owner struct {
 	Contract ContractID
-	Link     int // index of its device
+	Link     int // index of its device, 0 or AtSockets
 }
+
+// AtSockets stands in an [Owner] for where packets are handed to their sockets.
+const AtSockets = -1
 
 // The owners of the limits that a link itself has: no workload has these numbers.
 const (
@@ -163,6 +193,7 @@ type Held struct {
 	Bytes           uint64      // let through; on the wire
 	Dropped, Marked uint64      // packets: above the limit, or close to it and told so by ECN
 	Last, Most      policy.Rate // in bits on the wire, over the last whole LimitWindow, and over the busiest one
+	Streams         bool        // TCP that nobody paces was let through in that window, or later
 }
 
 // String puts into words how close they came to the limit.

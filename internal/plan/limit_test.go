@@ -35,6 +35,10 @@ workloads:
 			want: of(Kept, "read back: at most 50Mbit; 51.1Mbit in the last 5 s, 51.1Mbit in the busiest; 12 packets dropped, 3 marked")},
 		"more than a window may have": {held: func(h *Held) { h.Last, h.Most = 51_104_858, 51_104_858 },
 			want: of(Broken, "read back: at most 50Mbit; 51.1Mbit in the last 5 s, 51.1Mbit in the busiest; 12 packets dropped, 3 marked")},
+		"what a bucket of streams had collected": {held: func(h *Held) { h.Last, h.Most, h.Streams = 53_104_857, 53_104_857, true },
+			want: of(Kept, "read back: at most 50Mbit; 53.1Mbit in the last 5 s, 53.1Mbit in the busiest; 12 packets dropped, 3 marked")},
+		"more than that": {held: func(h *Held) { h.Last, h.Most, h.Streams = 53_104_858, 53_104_858, true },
+			want: of(Broken, "read back: at most 50Mbit; 53.1Mbit in the last 5 s, 53.1Mbit in the busiest; 12 packets dropped, 3 marked")},
 		"more once, and not now": {held: func(h *Held) { h.Last, h.Most, h.Marked = 0, 62_345_678, 0 },
 			want: of(Kept, "read back: at most 50Mbit; 0bit in the last 5 s, 62.3Mbit in the busiest; 12 packets dropped, 0 marked")},
 		"before the first window ends": {held: func(h *Held) { h.Last, h.Most = 0, 0 },
@@ -150,6 +154,71 @@ workloads:
 	}
 }
 
+// What sockets may receive is judged by what was held where they are.
+func TestJudgeIngress(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {}}
+workloads:
+  both: {match: [{port: 80}], egress: {max: 50Mbit}, ingress: {max: 20Mbit}}
+  gets: {match: [{port: 443}], ingress: {max: 1Gbit}}
+`)
+	f := hostOf(p)
+	w := wanted(t, p, f, IDs{})
+	both, gets := w.Contracts["both"].ID, w.Contracts["gets"].ID
+	seen := map[string]map[ContractID]Traffic{"eth0": {both: {40, 4e4}, gets: {9, 900}}}
+	held := map[Owner]Held{
+		{Contract: both}:              {Bytes: 4e4, Last: 1e6, Most: 1e6},
+		{both, AtSockets}:             {Bytes: 7e6, Dropped: 3, Marked: 4, Last: 19e6, Most: 21e6},
+		{gets, AtSockets}:             {Bytes: 1, Last: 5e9, Most: 5e9},
+		{gets, w.Links["eth0"].Index}: {Bytes: 2},
+	}
+	of := func(workload, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
+		return Judgement{workload, EveryLink, promise, policy.Unset, max, verdict, evidence, Traffic{packets, bytes}}
+	}
+	want := []Judgement{
+		of("both", PromiseEgress, 5e7, Kept, "read back: at most 50Mbit; 1Mbit in the last 5 s, 1Mbit in the busiest; no packet dropped or marked", 40, 4e4),
+		of("both", PromiseIngress, 2e7, Kept, "read back: at most 20Mbit; 19Mbit in the last 5 s, 21Mbit in the busiest; 3 packets dropped, 4 marked", 0, 7e6),
+		of("gets", PromiseIngress, 1e9, Broken, "read back: at most 1Gbit; 5Gbit in the last 5 s, 5Gbit in the busiest; no packet dropped or marked", 0, 1),
+	}
+	if diff := cmp.Diff(want, Judge(p, w, nil, seen, held)); diff != "" {
+		t.Error(diff)
+	}
+	const detached = "sockets: their program at ingress does not run"
+	for name, c := range map[string]struct {
+		have func(*State)
+		want [3]string // what breaks each; "" leaves it as it is
+	}{
+		"the program does not run": {func(s *State) { s.Receives = false }, [3]string{"", detached, detached}},
+		"nor is one of the limits there": {func(s *State) {
+			s.Receives = false
+			delete(s.Rules.Arriving, gets)
+		}, [3]string{"", detached, detached}},
+		"a limit is not there":  {func(s *State) { delete(s.Rules.Arriving, gets) }, [3]string{"", "", "ingress not limited -> at most 1Gbit"}},
+		"its rule is not there": {func(s *State) { s.Rules.Flows = nil }, [3]string{"flows: 1 missing", "flows: 1 missing", "flows: 1 missing"}},
+		"a link is broken": {func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) },
+			[3]string{"link eth0: its programs do not run", "", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := wanted(t, p, f, IDs{}).State
+			c.have(&have)
+			for i, j := range Judge(p, w, Diff(have, w), seen, held) {
+				shall := want[i]
+				if c.want[i] != "" {
+					shall.Verdict, shall.Evidence = Broken, c.want[i]
+				}
+				if diff := cmp.Diff(shall, j); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+	for _, j := range Judge(p, w, nil, nil, nil) {
+		if j.Verdict != Unprovable {
+			t.Errorf("not read: %+v", j)
+		}
+	}
+}
+
 // driftOf changes what is had of a link.
 func driftOf(s *State, link string, fn func(*LinkState)) {
 	l := s.Links[link]
@@ -188,6 +257,9 @@ func TestTermsOfContract(t *testing.T) {
 		"eth1 at most 10Mbit":         {Priority: none, Egress: policy.Egress{PerLink: map[string]policy.Rate{"eth1": 1e7}}},
 		"priority 3, at most 50Mbit, eth0 at most 20Mbit, eth1 at most 10Mbit": {Priority: policy.Priority{Default: 3},
 			Egress: policy.Egress{Max: 5e7, PerLink: map[string]policy.Rate{"eth1": 1e7, "eth0": 2e7}}},
+		"ingress at most 20Mbit": {Priority: none, Ingress: policy.Bandwidth{Max: 2e7}},
+		"priority 3, at most 50Mbit, eth0 at most 20Mbit, ingress at most 10Mbit": {Priority: policy.Priority{Default: 3},
+			Egress: policy.Egress{Max: 5e7, PerLink: map[string]policy.Rate{"eth0": 2e7}}, Ingress: policy.Bandwidth{Max: 1e7}},
 	} {
 		if got := Terms(c); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -201,6 +273,7 @@ func TestTerms(t *testing.T) {
 		"at most 64Kbit":         {Workload: "a", Promise: PromiseEgress, Priority: policy.Unset, Max: 64_000},
 		"egress at most 1Gbit":   {Promise: PromiseEgress, Priority: policy.Unset, Max: 1e9},
 		"ingress at most 10Gbit": {Promise: PromiseIngress, Priority: policy.Unset, Max: 1e10},
+		"ingress at most 20Mbit": {Workload: "a", Promise: PromiseIngress, Priority: policy.Unset, Max: 2e7},
 	} {
 		if got := j.Terms(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -60,7 +60,7 @@ func (w *Want) unbound(p *policy.Policy, f Facts) []Unbound {
 			}
 		}
 		for nearer, id := range l {
-			if nearer < maxAbove || workloads[id].Contract.Egress.Empty() {
+			if nearer < maxAbove || !workloads[id].Contract.Limited() {
 				continue
 			}
 			if found[id] == nil {
@@ -104,7 +104,7 @@ func (c *farCgroups) unbound(of *policy.Workload, at policy.Span) Unbound {
 	u := Unbound{Workload: of.Name, Tagged: c.tagged()}
 	u.Span = at
 	if at == (policy.Span{}) {
-		u.Span = of.Contract.Egress.Span
+		u.Span = cmp.Or(of.Contract.Egress.Span, of.Contract.Ingress.Span)
 	}
 	where, whom := "cgroup "+c.first, ""
 	if c.more > 0 {
@@ -136,7 +136,7 @@ func (w *Want) bounded(j Judgement) Judgement {
 // no workload has a limit.
 func (w *Want) holdings(p *policy.Policy, f Facts) map[string]holding {
 	held := map[string]holding{}
-	if !slices.ContainsFunc(p.Workloads, func(wl policy.Workload) bool { return !wl.Contract.Egress.Empty() }) {
+	if !slices.ContainsFunc(p.Workloads, func(wl policy.Workload) bool { return wl.Contract.Limited() }) {
 		return held
 	}
 	for i := range p.Workloads {

@@ -53,6 +53,7 @@ func TestUnbound(t *testing.T) {
 		none = ""
 		all  = ", egress: {max: 50Mbit}"
 		here = ", egress: {links: {eth1: {max: 1Mbit}}}"
+		gets = ", ingress: {max: 1Mbit}"
 		both = ", egress: {max: 50Mbit, links: {eth1: {max: 10Mbit}}}"
 		tag  = " for what has a tag (pid, weir set, weir run): limits nest 3 deep, and 3 other workloads claim nearer cgroups"
 		far  = ": limits nest 3 deep, and 4 other workloads claim nearer cgroups"
@@ -66,6 +67,7 @@ func TestUnbound(t *testing.T) {
 		"nobody has limits":          {[]string{none, none, none, none, none, none, none}, ""},
 		"the fourth of all":          {[]string{all, all, all, all}, `7:25: cgroup /x/x/x: the limit of workload "w0" does not hold there` + tag},
 		"the fourth, and alone":      {[]string{here, none, none, none}, `7:25: cgroup /x/x/x: the limit of workload "w0" does not hold there` + tag},
+		"the fourth, of its sockets": {[]string{gets, none, none, none}, `7:25: cgroup /x/x/x: the limit of workload "w0" does not hold there` + tag},
 		"the fifth":                  {[]string{all, none, none, none, none}, `8:25: cgroup /x/x/x/x: the limit of workload "w0" does not hold there` + far},
 		"the fifth, and one without": {[]string{none, here, none, none, all}, `8:25: cgroup /x/x/x/x: the limit of workload "w1" does not hold there` + tag},
 		"in more than one cgroup": {[]string{all, all, none, none, none, none, none}, `8:25: cgroup /x/x/x/x and 2 more: the limit of workload "w0" does not hold there` + far + `
@@ -110,6 +112,11 @@ workloads:
 	if got := said(wanted(t, p, f, IDs{}).Unbound); !strings.HasPrefix(got, "7:32: cgroup /pods/one/a/deep") {
 		t.Error(got)
 	}
+	root := &p.Workloads[3].Contract
+	root.Egress, root.Ingress = policy.Egress{}, policy.Bandwidth{Max: 1e6, Span: policy.Span{Line: 70, Column: 8}}
+	if got := said(wanted(t, p, f, IDs{}).Unbound); !strings.HasPrefix(got, "70:8: cgroup /pods/one/a/deep") {
+		t.Errorf("of sockets: %s", got)
+	}
 }
 
 // A limit that does not bind all is not kept, and one that binds all but what may
@@ -126,15 +133,15 @@ func TestJudgeUnbound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := make([]string, c.depth)
-			limits[0] = ", egress: {max: 50Mbit, links: {eth0: {max: 50Mbit}}}"
+			limits[0] = ", egress: {max: 50Mbit, links: {eth0: {max: 50Mbit}}}, ingress: {max: 50Mbit}"
 			p, f := nested(t, "eth0: {}", limits...)
 			w := wanted(t, p, f, IDs{})
 			id, eth0 := w.Contracts["w0"].ID, w.Links["eth0"].Index
-			held := map[Owner]Held{{Contract: id}: {}, {id, eth0}: {}}
+			held := map[Owner]Held{{Contract: id}: {}, {id, eth0}: {}, {id, AtSockets}: {}}
 			judged := 0
 			for _, j := range Judge(p, w, nil, nil, held) {
 				switch {
-				case j.Promise != PromiseEgress:
+				case j.Promise == PromisePriority:
 					if j.Verdict == Broken {
 						t.Errorf("%+v", j)
 					}
@@ -144,7 +151,7 @@ func TestJudgeUnbound(t *testing.T) {
 					judged++
 				}
 			}
-			if judged != 2 {
+			if judged != 3 {
 				t.Errorf("%d limits are judged as they should", judged)
 			}
 			held[Owner{Contract: id}] = Held{Bytes: 1, Last: 9e9, Most: 9e9}

@@ -92,7 +92,7 @@ func (f Facts) give(s policy.Selector) {
 // values are few, so that two policies often differ in one thing only.
 func drawPolicy(t *rapid.T) *policy.Policy {
 	p := &policy.Policy{File: "drawn.yaml"}
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"eth0", "eth1"}), 1, 2, rapid.ID[string]).Draw(t, "links") {
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"eth0", "eth1"}), 0, 2, rapid.ID[string]).Draw(t, "links") {
 		p.Links = append(p.Links, policy.Link{
 			Name: name, Rate: rapid.SampledFrom([]policy.Rate{0, 1e8, 1e9}).Draw(t, "rate"),
 			Scheduler: rapid.SampledFrom([]policy.Scheduler{policy.Auto, policy.HTB, policy.Prio, policy.None}).Draw(t, "scheduler"),
@@ -116,6 +116,7 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		taken[w.Name] = true
 		if w.Via == policy.ViaBPF {
 			w.Contract.Egress.Max = drawMax(t, "max")
+			w.Contract.Ingress.Max = drawMax(t, "max of what arrives")
 			for _, l := range p.Links {
 				if max := drawMax(t, "max on "+l.Name); max != 0 {
 					w.Contract.Egress.PerLink = map[string]policy.Rate{l.Name: max}

@@ -41,6 +41,9 @@ type Rules struct {
 	Births   Births
 	// Limits are the contracts that may take only so much of all links together.
 	Limits map[ContractID]Limit
+	// Arriving is what the sockets of contracts may receive: by all devices but
+	// loopback together, in all network namespaces.
+	Arriving map[ContractID]Limit
 	// Controller1 is the v1 controller that the policy's v1 paths are of; "" if none.
 	Controller1 string
 }

@@ -7,12 +7,14 @@ import "github.com/weir-net/weir/internal/policy"
 type State struct {
 	Rules     Rules
 	Links     map[string]LinkState
+	Receives  bool                // socket_ingress runs, and is of the generation that counts; only Rules.Arriving needs it
 	Contracts map[string]Contract // the name of a workload -> its contract
 	Groups    map[string]Group    // the name of a workload -> its v1 net_prio group
 }
 
 // CountLimits returns how many limits hold on all links together, and how many on
-// one of them alone.
+// one of them alone: those of workloads, and a link's own in either direction. What
+// sockets may receive is on no link and is not counted: that is Rules.Arriving.
 func (s State) CountLimits() (together, here int) {
 	for _, l := range s.Links {
 		for _, p := range l.Rules.Contracts {

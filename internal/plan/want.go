@@ -76,7 +76,8 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	if policy.Errors(errs).Sort(); len(errs) > 0 {
 		return nil, errs
 	}
-	w.Rules.Limits = limitsOf(p, w.IDs, explicit)
+	w.Rules.Limits, w.Rules.Arriving = limitsOf(p, w.IDs, explicit)
+	w.Receives = len(w.Rules.Arriving) > 0
 	w.Unbound = w.unbound(p, f)
 	for _, wl := range p.Workloads {
 		if wl.Via == policy.ViaNetPrio {

@@ -13,28 +13,29 @@ import (
 )
 
 func TestWanted(t *testing.T) {
-	p := parsed(t, limited20+"  held: {match: [{user: carol}], egress: {max: 64.003Kbit}}\ndefault: {priority: {eth0: 6}}\n")
+	p := parsed(t, limited20+"  held: {match: [{user: carol}], egress: {max: 64.003Kbit}, ingress: {max: 64.009Kbit}}\ndefault: {priority: {eth0: 6}}\n")
 	f := hostOf(p)
 	w, errs := Wanted(p, f, IDs{}, []Explicit{
 		{"pid 7", policy.Contract{Priority: policy.Priority{Default: 11}}},
 		{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Max: 70_001}}},
+		{"pid 9", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Ingress: policy.Bandwidth{Max: 80_001}}},
 	})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
 	ssh, batch, held, set := w.Contracts["ssh"], w.Contracts["batch"], w.Contracts["held"], w.Contracts["pid 7"]
-	below := w.Contracts["pid 8"]
+	below, gets := w.Contracts["pid 8"], w.Contracts["pid 9"]
 	htb := func(c uint32) uint32 { return RootHandle<<16 | w.Links["eth0"].Queue.ClassMinor(int(c), 0) }
 	for link, want := range map[string]map[ContractID]Promise{
 		"eth0": {
 			Unclaimed: {Priority: htb(3)}, Unclassified: {Priority: htb(3)}, LadderID: {Priority: htb(0)}, LadderID + 15: {Priority: htb(7)},
 			ssh.ID: {htb(7), ssh.Serial, true, Limit{}}, batch.ID: {htb(2), batch.Serial, false, Limit{}}, set.ID: {htb(5), set.Serial, false, Limit{}},
-			held.ID: {Keep, held.Serial, true, Limit{}}, below.ID: {Keep, below.Serial, true, Limit{}},
+			held.ID: {Keep, held.Serial, true, Limit{}}, below.ID: {Keep, below.Serial, true, Limit{}}, gets.ID: {Keep, gets.Serial, false, Limit{}},
 		},
 		"eth1": {
 			Unclaimed: {Priority: Keep}, Unclassified: {Priority: Keep}, LadderID: {Priority: 0}, LadderID + 15: {Priority: 15},
 			ssh.ID: {15, ssh.Serial, true, Limit{}}, batch.ID: {2, batch.Serial, false, Limit{}}, set.ID: {11, set.Serial, false, Limit{}},
-			held.ID: {Keep, held.Serial, true, Limit{}}, below.ID: {Keep, below.Serial, true, Limit{}},
+			held.ID: {Keep, held.Serial, true, Limit{}}, below.ID: {Keep, below.Serial, true, Limit{}}, gets.ID: {Keep, gets.Serial, false, Limit{}},
 		},
 	} {
 		got := w.Links[link].Rules
@@ -43,13 +44,16 @@ func TestWanted(t *testing.T) {
 				t.Errorf("%s: contract %d means %+v, want %+v", link, id, got.Contracts[id], p)
 			}
 		}
-		if len(got.Contracts) != int(FirstID)+5 || got.L2 != 14 {
+		if len(got.Contracts) != int(FirstID)+6 || got.L2 != 14 {
 			t.Errorf("%s: %d contracts, link layer of %d bytes", link, len(got.Contracts), got.L2)
 		}
 	}
 	// In whole bytes a second, as the kernel holds it.
 	if diff := cmp.Diff(map[ContractID]Limit{ssh.ID: {20_000_000}, held.ID: {64_000}, below.ID: {70_000}}, w.Rules.Limits); diff != "" {
 		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[ContractID]Limit{held.ID: {64_008}, gets.ID: {80_000}}, w.Rules.Arriving); diff != "" || !w.Receives {
+		t.Errorf("what sockets receive is held: %v %s", w.Receives, diff)
 	}
 	if _, ok := w.Contracts["music"]; ok {
 		t.Error("a net_prio workload has a contract of BPF's")
@@ -89,6 +93,24 @@ workloads:
 	}
 	if diff := cmp.Diff(map[ContractID]Limit{both.ID: {50_000_000}}, w.Rules.Limits); diff != "" {
 		t.Error(diff)
+	}
+	if w.Receives || len(w.Rules.Arriving) > 0 {
+		t.Errorf("what sockets receive is held: %v %v", w.Receives, w.Rules.Arriving)
+	}
+	if together, here := w.CountLimits(); together != 1 || here != 5 {
+		t.Errorf("%d limits of all links together, %d of one", together, here)
+	}
+}
+
+// What sockets may receive needs no link, and is no limit of one.
+func TestWantedIngressAlone(t *testing.T) {
+	p := parsed(t, "version: 1\nworkloads: {w: {match: [{user: bob}], ingress: {max: 20Mbit}}}\n")
+	w := wanted(t, p, hostOf(p), IDs{})
+	if diff := cmp.Diff(map[ContractID]Limit{w.Contracts["w"].ID: {20_000_000}}, w.Rules.Arriving); diff != "" || !w.Receives {
+		t.Errorf("what sockets receive is held: %v %s", w.Receives, diff)
+	}
+	if together, here := w.CountLimits(); together != 0 || here != 0 || len(w.Links) != 0 || len(w.Rules.Users) != 1 {
+		t.Errorf("%d limits of all links together, %d of one; %+v", together, here, w.State)
 	}
 }
 

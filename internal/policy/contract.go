@@ -3,13 +3,22 @@ package policy
 // contract reads the promises of a workload or of default:. viaKnown is false
 // where a wrong via leaves open which links count.
 func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
-	c := Contract{Priority: m.priority(raw.priority, via, viaKnown), Egress: m.egress(raw.egress, via, viaKnown)}
-	c.Span = raw.priority.key.span
-	if raw.priority.key.kind == absent {
-		c.Span = c.Egress.Span
+	c := Contract{
+		Priority: m.priority(raw.priority, via, viaKnown),
+		Egress:   m.egress(raw.egress, via, viaKnown),
+		Ingress:  m.ingress(raw.ingress, via),
+	}
+	for _, key := range []scalar{raw.priority.key, raw.egress.key, raw.ingress.key} {
+		if key.kind != absent {
+			c.Span = key.span
+			break
+		}
 	}
 	return c
 }
+
+// Limited reports whether the contract limits anything, in either direction.
+func (c Contract) Limited() bool { return !c.Egress.Empty() || c.Ingress.Max != 0 }
 
 func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 	p := Priority{Default: Unset}

@@ -14,13 +14,12 @@ func (e Egress) Empty() bool { return e.Max == 0 && len(e.PerLink) == 0 }
 // leaves open what carries them.
 func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 	e := Egress{Span: raw.key.span}
-	onLinks := via == ViaBPF && viaKnown && !m.linksOpen
-	switch {
-	case raw.key.kind == absent:
+	if raw.key.kind == absent {
 		return e
-	case via == ViaNetPrio:
-		m.report(e.Span, "net_prio carries priorities only: it cannot hold a limit", "leave via out, or egress")
-	case onLinks && len(m.declared) == 0:
+	}
+	m.notByNetPrio(raw, via)
+	onLinks := via == ViaBPF && viaKnown && !m.linksOpen
+	if onLinks && len(m.declared) == 0 {
 		name := ""
 		if len(raw.links) > 0 {
 			name = raw.links[0].key.text
@@ -43,6 +42,13 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 		e.PerLink[each.key.text] = max
 	}
 	return e
+}
+
+// notByNetPrio reports a limit of a workload that net_prio carries.
+func (m *meaning) notByNetPrio(raw rawBandwidth, via Via) {
+	if via == ViaNetPrio {
+		m.report(raw.key.span, "net_prio carries priorities only: it cannot hold a limit", "leave via out, or "+quoteless(raw.key.text))
+	}
 }
 
 // bandwidth reads what a link may carry in one direction.

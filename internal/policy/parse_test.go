@@ -37,6 +37,8 @@ workloads:
     egress: {max: 1.5Mbit}
   both: {match: [{pid: 3}], egress: {max: 64Kbit, links: {eth1: {max: 2Mbit}, eth0: {max: 64Kbit}}}, priority: 1}
   plain: {match: [{protocol: 0}], priority: 0, via: bpf}
+  gets: {match: [{pid: 4}], ingress: {max: 64Kbit}}
+  all: {match: [{pid: 5}], ingress: {max: 100Gbit}, egress: {max: 1Mbit}, priority: 1}
 default: {priority: 3}
 `
 	got, err := Parse("dir/p.yaml", []byte(src))
@@ -83,6 +85,17 @@ default: {priority: 3}
 				Match:    []Selector{flow(Flow{Protocol: 0, DSCP: -1})},
 				Contract: Contract{Priority: Priority{Default: 0}},
 			},
+			{
+				Name:     "gets",
+				Match:    []Selector{{Kind: KindPID, PID: 4}},
+				Contract: Contract{Priority: Priority{Default: Unset}, Ingress: Bandwidth{Max: 64_000}},
+			},
+			{
+				Name:  "all",
+				Match: []Selector{{Kind: KindPID, PID: 5}},
+				Contract: Contract{Priority: Priority{Default: 1},
+					Egress: Egress{Max: 1_000_000}, Ingress: Bandwidth{Max: 100_000_000_000}},
+			},
 		},
 		Default: &Contract{Priority: Priority{Default: 3}},
 	}
@@ -105,7 +118,10 @@ default: {priority: 3}
 		"limit":     {got.Workloads[2].Contract.Span, Span{21, 5, 21, 11}},
 		"both":      {got.Workloads[3].Contract.Span, Span{22, 102, 22, 110}},
 		"no egress": {web.Contract.Egress.Span, Span{}},
-		"default":   {got.Default.Span, Span{24, 1, 24, 8}},
+		"gets":      {got.Workloads[5].Contract.Ingress.Span, Span{24, 29, 24, 36}},
+		"its limit": {got.Workloads[5].Contract.Span, Span{24, 29, 24, 36}},
+		"all":       {got.Workloads[6].Contract.Span, Span{25, 75, 25, 83}},
+		"default":   {got.Default.Span, Span{26, 1, 26, 8}},
 	} {
 		if c.got != c.want {
 			t.Errorf("span of %s: %v, want %v", what, c.got, c.want)
@@ -180,9 +196,12 @@ func TestParseOneLongLine(t *testing.T) {
 func drawPolicy(t *rapid.T) (src string, workloads int) {
 	links := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z][a-z0-9.-]{0,14}`).Filter(func(s string) bool {
 		return s != "default" && s != "all"
-	}), 1, 4, rapid.ID).Draw(t, "links")
+	}), 0, 4, rapid.ID).Draw(t, "links")
 	var b strings.Builder
-	b.WriteString("version: 1\nlinks:\n")
+	b.WriteString("version: 1\n")
+	if len(links) > 0 {
+		b.WriteString("links:\n")
+	}
 	most := map[string]Rate{} // what a limit of a link may be
 	for _, link := range links {
 		fmt.Fprintf(&b, "  \"%s\": {scheduler: %s", link, rapid.SampledFrom(schedulers()).Draw(t, "scheduler"))
@@ -224,13 +243,21 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 			}
 			return "egress: {" + strings.Join(keys, ", ") + "}"
 		}
-		switch rapid.IntRange(0, 2).Draw(t, "promises") {
-		case 0:
-			return "priority: " + priority()
-		case 1:
-			return egress()
+		kinds := 4 // all that needs no link
+		if len(links) > 0 {
+			kinds = rapid.IntRange(1, 7).Draw(t, "promises")
 		}
-		return egress() + ", priority: " + priority()
+		var keys []string
+		if kinds&1 != 0 {
+			keys = append(keys, egress())
+		}
+		if kinds&2 != 0 {
+			keys = append(keys, "priority: "+priority())
+		}
+		if kinds&4 != 0 {
+			keys = append(keys, fmt.Sprintf("ingress: {max: %s}", drawMax(t)))
+		}
+		return strings.Join(keys, ", ")
 	}
 	b.WriteString("workloads:\n")
 	// Selectors are numbered, so that no two are the same.
@@ -258,7 +285,7 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 		}
 		fmt.Fprintf(&b, "  w%d: {match: [%s], %s}\n", i, strings.Join(items, ", "), promises())
 	}
-	if rapid.Bool().Draw(t, "has default") {
+	if len(links) > 0 && rapid.Bool().Draw(t, "has default") {
 		fmt.Fprintf(&b, "default: {priority: %s}\n", priority())
 	}
 	return b.String(), workloads
@@ -379,8 +406,8 @@ func checkPolicy(t failer, p *Policy) {
 		if checkWorkloadName(w.Name) != nil || len(w.Match) == 0 || w.Span.Line == 0 || w.Contract.Span.Line == 0 {
 			t.Errorf("workload %+v", w)
 		}
-		e := w.Contract.Egress
-		if e.Empty() || !w.Contract.Priority.Empty() {
+		e, in := w.Contract.Egress, w.Contract.Ingress
+		if !w.Contract.Limited() || !w.Contract.Priority.Empty() {
 			checkPriority(w.Contract.Priority)
 		}
 		if e.Max != 0 {
@@ -392,7 +419,10 @@ func checkPolicy(t failer, p *Policy) {
 				t.Errorf("workload %+v", w)
 			}
 		}
-		if !e.Empty() && (w.Via != ViaBPF || len(p.Links) == 0) {
+		if in != (Bandwidth{}) {
+			checkMax(in.Max, in.Span)
+		}
+		if w.Contract.Limited() && w.Via != ViaBPF || !e.Empty() && len(p.Links) == 0 {
 			t.Errorf("workload %+v", w)
 		}
 		for _, s := range w.Match {

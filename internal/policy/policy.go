@@ -43,7 +43,8 @@ const (
 type Contract struct {
 	Priority Priority
 	Egress   Egress
-	Span     Span // of the priority, or of the egress where there is none
+	Ingress  Bandwidth
+	Span     Span // of the first that there is of priority, egress and ingress
 }
 
 // An Egress is what the packets of a workload may take on their way out. Rates are
@@ -54,7 +55,8 @@ type Egress struct {
 	Span    Span            // of the key
 }
 
-// A Bandwidth is what all packets of a link may take in one direction.
+// A Bandwidth is what all packets of a link may take in one direction, or what the
+// sockets of a workload may receive by all devices but loopback.
 type Bandwidth struct {
 	Max  Rate // in bits on the wire, the Ethernet header included; 0: no limit
 	Span Span // of the key

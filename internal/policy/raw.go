@@ -32,6 +32,7 @@ type rawContract struct {
 	keys     keySet
 	priority rawPriority
 	egress   rawBandwidth
+	ingress  rawBandwidth
 }
 
 // rawPriority is one level, or a level by link.
@@ -43,7 +44,8 @@ type rawPriority struct {
 
 type rawLevel struct{ link, level scalar }
 
-// rawBandwidth is a limit: of a workload, with those of single links, or of a link.
+// rawBandwidth is a limit: of a workload, at egress with those of single links, or of
+// a link.
 type rawBandwidth struct {
 	key   scalar
 	keys  keySet
@@ -80,10 +82,10 @@ func (s rawSelector) get(name string) scalar {
 var (
 	policyKeys   = [...]string{"version", "links", "workloads", "default"}
 	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
-	workloadKeys = [...]string{"match", "priority", "egress", "via"}
-	contractKeys = workloadKeys[1:2] // of default:, which has no egress
+	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
+	contractKeys = workloadKeys[1:2] // of default:, which has no limits
 	egressKeys   = [...]string{"max", "links"}
-	maxKeys      = egressKeys[:1] // of one link, which has none below it
+	maxKeys      = egressKeys[:1] // of ingress, and of one link: there is none below
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )
@@ -161,6 +163,8 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 			raw.contract.priority = r.rawPriority(key, n)
 		case "egress":
 			raw.contract.egress = r.rawBandwidth(key, n, name, egressKeys[:])
+		case "ingress":
+			raw.contract.ingress = r.rawBandwidth(key, n, name, maxKeys)
 		case "via":
 			raw.via = r.value(key, n, "via")
 		}

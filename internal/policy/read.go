@@ -235,11 +235,7 @@ func (r *reader) record(n *yaml.Node, what string, names []string, field func(na
 			field(name, e.key, e.value)
 			continue
 		}
-		help := DidYouMean(name, names, possible(names))
-		if name == "ingress" && slices.Contains(names, "egress") { // in a workload
-			help = "ingress is a promise of links so far: links: {eth0: {ingress: {max: 1Gbit}}}"
-		}
-		r.report(e.key.span, "unknown key "+quote(name)+" in "+what, help)
+		r.report(e.key.span, "unknown key "+quote(name)+" in "+what, DidYouMean(name, names, possible(names)))
 		if meant := Suggest(name, names); meant != "" {
 			set.keys = append(set.keys, keyAt{meant, e.key.span})
 		}

@@ -50,10 +50,11 @@ type schemaLink struct {
 }
 
 type schemaWorkload struct {
-	Match    []schemaMatch  `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
-	Priority schemaPriority `json:"priority,omitzero"`
-	Egress   *schemaEgress  `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out."`
-	Via      string         `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
+	Match    []schemaMatch    `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
+	Priority schemaPriority   `json:"priority,omitzero"`
+	Egress   *schemaEgress    `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out."`
+	Ingress  *schemaBandwidth `json:"ingress,omitempty" jsonschema:"description=What its sockets may receive\\, by any device but loopback."`
+	Via      string           `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
 }
 
 type schemaEgress struct {
@@ -88,10 +89,11 @@ func (schemaPolicy) JSONSchemaExtend(s *jsonschema.Schema) {
 
 // JSONSchemaExtend asks for a promise, and for no limit of net_prio.
 func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
-	s.AnyOf = []*jsonschema.Schema{{Required: []string{"priority"}}, {Required: []string{"egress"}}}
+	limits := []*jsonschema.Schema{{Required: []string{"egress"}}, {Required: []string{"ingress"}}}
+	s.AnyOf = append([]*jsonschema.Schema{{Required: []string{"priority"}}}, limits...)
 	netPrio := jsonschema.NewProperties()
 	netPrio.Set("via", &jsonschema.Schema{Const: string(ViaNetPrio)})
-	s.Not = &jsonschema.Schema{Properties: netPrio, Required: []string{"via", "egress"}}
+	s.Not = &jsonschema.Schema{Properties: netPrio, Required: []string{"via"}, AnyOf: limits}
 }
 
 // JSONSchemaExtend asks for a limit.

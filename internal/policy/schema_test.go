@@ -150,8 +150,13 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 		contract("egress: {links: {eth0: {max: 1mbit}}}"),
 		contract("egress: {links: {\"eth 0\": {max: 1Mbit}}}"),
 		contract("egress: {links: {eth0: {max: 1Mbit}}}, via: net_prio"),
-		contract("ingress: {max: 1Mbit}"),
-		contract("priority: 3, ingress: {max: 1Mbit}"),
+		contract("ingress: {}"),
+		contract("ingress: 1Mbit"),
+		contract("ingress: {max: 1mbit}"),
+		contract("priority: 3, ingress: {max: 1Mbit, min: 1Mbit}"),
+		contract("ingress: {max: 1Mbit, links: {eth0: {max: 1Mbit}}}"),
+		contract("ingress: {max: 1Mbit}, via: net_prio"),
+		contract("priority: 3, ingress: {max: 1Mbit}, via: net_prio"),
 		contract("egress: {max: 1mbit}"),
 		contract("egress: {max: 1Mbit, min: 1Mbit}"),
 		contract("egress: {max: 1Mbit}, via: net_prio"),
@@ -161,6 +166,7 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 		head + "default: {}\n",
 		head + "default: {match: [{pid: 1}], priority: 1}\n",
 		head + "default: {priority: 1, egress: {max: 1Mbit}}\n",
+		head + "default: {priority: 1, ingress: {max: 1Mbit}}\n",
 	}
 	schema := compileSchema(t)
 	for _, src := range bad {

@@ -63,7 +63,7 @@ func (m *meaning) complete(raw rawWorkload) {
 		}
 		m.report(raw.name.span, "workload "+quote(raw.name.text)+" has no match, so no packet can belong to it", help)
 	}
-	if !raw.keys.has("priority") && !raw.keys.has("egress") {
+	if !raw.keys.has("priority") && !raw.keys.has("egress") && !raw.keys.has("ingress") {
 		m.report(raw.name.span, "workload "+quote(raw.name.text)+" promises nothing",
 			"give it a priority, 0 to 15 and 15 the highest, or a limit, "+maxHelp("egress"))
 	}

@@ -58,18 +58,22 @@ type LinkRecord struct {
 // A Set is a contract given to a running process, cgroup or unit, beside the
 // policy.
 type Set struct {
-	Name     string           `json:"name"` // of its contract
-	PID      uint32           `json:"pid,omitempty"`
-	Start    uint64           `json:"start,omitempty"`    // start time of the process, against reused numbers
-	Selector *policy.Selector `json:"selector,omitempty"` // a cgroup or unit instead of a process
-	Priority policy.Priority  `json:"priority"`
-	Max      policy.Rate      `json:"max,omitempty"` // of egress; 0: no limit
-	Via      policy.Via       `json:"via,omitempty"`
+	Name       string           `json:"name"` // of its contract
+	PID        uint32           `json:"pid,omitempty"`
+	Start      uint64           `json:"start,omitempty"`    // start time of the process, against reused numbers
+	Selector   *policy.Selector `json:"selector,omitempty"` // a cgroup or unit instead of a process
+	Priority   policy.Priority  `json:"priority"`
+	Max        policy.Rate      `json:"max,omitempty"`         // of egress; 0: no limit
+	MaxIngress policy.Rate      `json:"max_ingress,omitempty"` // likewise
+	Via        policy.Via       `json:"via,omitempty"`
 }
 
 // Contract is what the set promises.
 func (s Set) Contract() policy.Contract {
-	return policy.Contract{Priority: s.Priority, Egress: policy.Egress{Max: s.Max}}
+	return policy.Contract{
+		Priority: s.Priority,
+		Egress:   policy.Egress{Max: s.Max}, Ingress: policy.Bandwidth{Max: s.MaxIngress},
+	}
 }
 
 // Process is the process that was set; without one it is the zero Process.

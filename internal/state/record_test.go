@@ -78,11 +78,31 @@ func TestSetWithoutLimit(t *testing.T) {
 	if err := json.Unmarshal([]byte(before), &s); err != nil {
 		t.Fatal(err)
 	}
-	if c := s.Contract(); c.Egress.Max != 0 || c.Priority.Default != 4 {
+	if c := s.Contract(); c.Limited() || c.Priority.Default != 4 {
 		t.Errorf("read as %+v", c)
 	}
 	if after, err := json.Marshal(s); err != nil || string(after) != before {
 		t.Errorf("written as %s, %v", after, err)
+	}
+}
+
+// The limits of a set come back as they were given, each for its direction.
+func TestSetWithLimits(t *testing.T) {
+	given := Set{Name: "pid 7", PID: 7, Priority: policy.Priority{Default: policy.Unset}, Max: 1e6, MaxIngress: 2e6}
+	text, err := json.Marshal(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Set
+	if err := json.Unmarshal(text, &s); err != nil || !reflect.DeepEqual(s, given) {
+		t.Fatalf("%s is read as %+v, %v", text, s, err)
+	}
+	want := policy.Contract{
+		Priority: policy.Priority{Default: policy.Unset},
+		Egress:   policy.Egress{Max: 1e6}, Ingress: policy.Bandwidth{Max: 2e6},
+	}
+	if got := s.Contract(); !reflect.DeepEqual(got, want) {
+		t.Errorf("promises %+v, want %+v", got, want)
 	}
 }
 

@@ -179,11 +179,13 @@ func (r Room) PaceAttached() bool { return runsOnCgroup(r.pacePin()) }
 // SocketsAttached reports whether socket_create runs on the scope's cgroup.
 func (r Room) SocketsAttached() bool { return runsOnCgroup(r.socketPin()) }
 
-func runsOnCgroup(pin string) bool {
+func runsOnCgroup(pin string) bool { return programOnCgroup(pin) != 0 }
+
+func programOnCgroup(pin string) uint32 {
 	return pinnedProgram(pin, func(info *link.Info) bool {
 		c := info.Cgroup()
 		return c != nil && c.CgroupId != 0
-	}) != 0
+	})
 }
 
 func pinnedProgram(path string, attached func(*link.Info) bool) uint32 {

@@ -23,7 +23,7 @@ func newBudget(of plan.Owner, l plan.Limit) limitBudget {
 }
 
 func owner(b limitBudget) plan.Owner {
-	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(b.Link)}
+	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(int32(b.Link))}
 }
 
 // makeBudgets makes room for so many limits, beside those that come later. Where

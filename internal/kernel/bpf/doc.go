@@ -10,6 +10,7 @@ package bpf
 //go:generate object socketCreate ../../../bpf/socket_create.bpf.c
 //go:generate object limit ../../../bpf/limit.bpf.c
 //go:generate object linkIngress ../../../bpf/link_ingress.bpf.c
+//go:generate object socketIngress ../../../bpf/socket_ingress.bpf.c
 //go:generate object pace ../../../bpf/pace.bpf.c
 //go:generate object relimit ../../../bpf/relimit.bpf.c
 //go:generate object open ../../../bpf/open.bpf.c

@@ -19,12 +19,13 @@ import (
 // or Program for each link, and RemoveGeneration of the one before it. Close
 // releases the descriptors; what is pinned and attached stays.
 type Generation struct {
-	Number uint32
-	room   Room
-	memory memory
-	tables map[string]*ebpf.Map // the tables of the rules, by name
-	links  map[int]linkTables
-	births []link.Link
+	Number  uint32
+	room    Room
+	memory  memory
+	tables  map[string]*ebpf.Map // the tables of the rules, by name
+	links   map[int]linkTables
+	births  []link.Link
+	receive *receiveTables // nil until it is loaded or opened
 
 	numbered *numbering                // of the budgets, once it is known
 	wanted   map[plan.Owner]plan.Limit // the limits that it was given
@@ -73,7 +74,7 @@ func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 		return nil, err
 	}
 	err = g.eachTable(sizes(rules, o), makeTable)
-	if n := len(rules.Limits) + o.LinkLimits; err == nil && (o.Limits || n > 0) {
+	if n := len(rules.Limits) + len(rules.Arriving) + o.LinkLimits; err == nil && (o.Limits || n > 0) {
 		err = g.makeBudgets(n)
 	}
 	if err == nil {
@@ -190,5 +191,8 @@ func (g *Generation) Close() {
 	}
 	for _, l := range g.births {
 		l.Close()
+	}
+	if g.receive != nil {
+		g.receive.Close()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/fair"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -79,7 +80,11 @@ func (g *Generation) SetLimit(id plan.ContractID, l plan.Limit) error {
 	if !g.asksLimits() {
 		return ErrNoLimits
 	}
-	of := plan.Owner{Contract: id}
+	return g.changeBudget(plan.Owner{Contract: id}, l)
+}
+
+// changeBudget is setBudget with effect at once.
+func (g *Generation) changeBudget(of plan.Owner, l plan.Limit) error {
 	n, err := g.setBudget(of, l)
 	if err != nil {
 		return err
@@ -132,10 +137,18 @@ func (g *Generation) RemoveLimit(id plan.ContractID) error {
 	return g.removeBudget(plan.Owner{Contract: id})
 }
 
-// HasLimits reports whether anything has a limit.
+// HasLimits reports whether anything that is sent has a limit.
 func (g *Generation) HasLimits() (bool, error) {
-	all, err := g.budgets()
-	return len(all) > 0, err
+	all, err := g.charged()
+	if err != nil {
+		return false, err
+	}
+	for of := range all.of {
+		if of.Link != plan.AtSockets {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // limits reads back what the contracts may take of all links together: nothing
@@ -176,12 +189,14 @@ func (g *Generation) Held() (map[plan.Owner]plan.Held, error) {
 		if uint64(now.Nano())-b.Window >= uint64(2*plan.LimitWindow) {
 			b.Last = 0
 		}
+		streams := b.StreamsPaid / fair.Fraction // until when its bucket is paid
 		held[owner(b)] = plan.Held{
 			Bytes:   b.Total + b.Bytes,
 			Dropped: b.Dropped,
 			Marked:  b.Marked,
 			Last:    policy.Rate(b.Last * 8),
 			Most:    policy.Rate(b.Busiest * 8),
+			Streams: streams != 0 && streams+uint64(plan.LimitWindow) >= b.Window,
 		}
 	}
 	return held, nil

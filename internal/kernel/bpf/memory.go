@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, aboves, tasks, paces, budgets *ebpf.Map
+	identities, verdicts, arrivals, aboves, tasks, paces, budgets *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -36,6 +36,9 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	if err != nil {
 		return m, err
 	}
+	// A socket has one answer for what it sends and one for what it receives.
+	received := egress.Maps[linkEgressMapVerdicts].Copy()
+	received.Name = "arrivals"
 	var absent error
 	open := func(spec *ebpf.MapSpec) *ebpf.Map {
 		if err != nil {
@@ -55,6 +58,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	}
 	m.identities = open(egress.Maps[linkEgressMapIdentities])
 	m.verdicts = open(egress.Maps[linkEgressMapVerdicts])
+	m.arrivals = open(received)
 	m.aboves = open(egress.Maps[linkEgressMapAboves])
 	m.tasks = open(sockets.Maps[socketCreateMapTasks])
 	m.paces = open(limit.Maps[limitMapPaces])
@@ -73,6 +77,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 func (m memory) Close() {
 	m.identities.Close()
 	m.verdicts.Close()
+	m.arrivals.Close()
 	m.aboves.Close()
 	m.tasks.Close()
 	m.paces.Close()

@@ -13,10 +13,12 @@ import (
 
 // A Room is where one scope's programs and tables are pinned.
 //
-//	identities verdicts tasks    what is remembered of sockets and processes
+//	identities verdicts arrivals tasks
+//	                             what is remembered of sockets and processes
 //	aboves                       what else binds sockets
 //	budgets paces                the limits, and how connections below them are paced
-//	socket_create pace           the attachments to the scope's cgroup
+//	socket_create socket_ingress pace
+//	                             the attachments to the scope's cgroup
 //	links/IFINDEX                the attachment to each link (tcx)
 //	ingress/IFINDEX              the one to the ingress of those that limit it
 //	g7/                          generation 7: its tables, its births
@@ -37,6 +39,8 @@ func (r Room) ingressPin(index int) string { return filepath.Join(r.ingressDir()
 func (r Room) linkPin(index int) string { return filepath.Join(r.linksDir(), strconv.Itoa(index)) }
 
 func (r Room) socketPin() string { return filepath.Join(r.Dir, "socket_create") }
+
+func (r Room) receivePin() string { return filepath.Join(r.Dir, "socket_ingress") }
 
 func (r Room) pacePin() string { return filepath.Join(r.Dir, "pace") }
 
@@ -76,7 +80,7 @@ func (r Room) RemoveGeneration(n uint32) error {
 // what is absent succeeds, and another version's pins are removed like one's own.
 func (r Room) Remove() error {
 	err := errors.Join(detachAll(r.linksDir()), detachAll(r.ingressDir()))
-	if err := errors.Join(err, removePinned(r.socketPin()), removePinned(r.pacePin()), os.RemoveAll(r.Dir)); err != nil {
+	if err := errors.Join(err, removePinned(r.socketPin()), removePinned(r.pacePin()), removePinned(r.receivePin()), os.RemoveAll(r.Dir)); err != nil {
 		return fmt.Errorf("remove pins: %w", err)
 	}
 	return nil

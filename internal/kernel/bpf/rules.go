@@ -73,14 +73,15 @@ func (g *Generation) Rules() (plan.Rules, error) {
 	tuples, err6 := g.tuples()
 	births, err7 := g.readBirths()
 	limits, err8 := g.limits()
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+	arriving, err9 := g.arriving()
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 		return plan.Rules{}, err
 	}
 	rules := plan.Rules{
 		Cgroups: narrow(cgroups), Cgroups1: narrow(cgroups1), Users: narrow(users),
 		Exes:   make(map[plan.ExeID]plan.ContractID, len(exes)),
 		Flows:  make(map[plan.FlowKey]plan.ContractID, len(flows)),
-		Tuples: tuples, Births: births, Limits: limits,
+		Tuples: tuples, Births: births, Limits: limits, Arriving: arriving,
 	}
 	for k, id := range exes {
 		rules.Exes[exeID(k)] = plan.ContractID(id)

@@ -59,10 +59,13 @@ func (s *Sockets) Identify(fd int, i Identity) (changed bool, err error) {
 	return true, s.forget(fd)
 }
 
-// forget lets the socket's next packet find its contract anew.
+// forget lets the socket's next packets, those that it sends and those that it
+// receives, find anew under which contract they go and what else binds them.
 func (s *Sockets) forget(fd int) error {
-	if err := s.verdicts.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("forget verdict of socket: %w", err)
+	for _, known := range []*ebpf.Map{s.verdicts, s.arrivals, s.aboves} {
+		if err := known.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("forget contract of socket: %w", err)
+		}
 	}
 	return nil
 }

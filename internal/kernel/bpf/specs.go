@@ -13,6 +13,7 @@ var (
 	parseSockets = sync.OnceValues(loadSocketCreate)
 	parseBirths  = sync.OnceValues(loadBirths)
 	parseIngress = sync.OnceValues(loadLinkIngress)
+	parseReceive = sync.OnceValues(loadSocketIngress)
 	parseLimit   = sync.OnceValues(loadLimit)
 	parsePace    = sync.OnceValues(loadPace)
 	parseRelimit = sync.OnceValues(loadRelimit)

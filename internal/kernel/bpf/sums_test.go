@@ -79,6 +79,37 @@ func compareSums(t *testing.T, limit policy.Rate, flows int) {
 	}
 }
 
+// What came before a pause counts for the window that the pause ends, and not for the
+// next one.
+func TestSumsOfWindow(t *testing.T) {
+	testutil.Needs(t, "root", "BPF atomics")
+	var kernel sumsObjects
+	if err := loadSumsObjects(&kernel, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, plan.Limit{Max: 8e6})); err != nil {
+		t.Fatal(err)
+	}
+	const second = 1e9
+	for _, c := range []struct{ at, wire, last uint64 }{
+		{10 * second, 1000, 0}, // the first window begins
+		{11 * second, 199_000, 0},
+		{20 * second, 300_000, 20_000},
+		{25 * second, 1000, 60_000},
+		{35 * second, 1000, 100},
+	} {
+		runSum(t, kernel.SumCharge, c.at, c.wire, 0)
+		var b limitBudget
+		if err := kernel.Budget.Lookup(uint32(0), &b); err != nil {
+			t.Fatal(err)
+		}
+		if b.Last != c.last {
+			t.Errorf("at %d s: %d bytes a second in the last window, want %d", c.at/second, b.Last, c.last)
+		}
+	}
+}
+
 // pause is the time to the next step: mostly that of packets, now and then a
 // stall, and seldom a real pause.
 func pause(random *rand.Rand) uint64 {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * socket_ingress: holds what reaches a workload's sockets to what they may receive.
+ *
+ * It runs where a packet is handed to its socket, in whatever network namespace that
+ * is, by any device but loopback. Nobody can pace who sends: what is too early is
+ * marked, and dropped where it is far too early.
+ *
+ * What it does not promise: that what was dropped did not use the line. It did.
+ */
+#include "hold.h"
+#include "resolve.h"
+#include "segments.h"
+
+/* lo has this number in every network namespace. */
+#define LOOPBACK 1
+
+/* Verdicts of cgroup_skb. */
+#define PASS 1
+#define REFUSE 0
+
+/* budget_for is what the sockets of a contract may receive. */
+static __always_inline __u32 budget_for(__u32 id)
+{
+	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
+
+	return c ? c->together : 0;
+}
+
+static __always_inline void find_budgets(struct load *l, __u32 id, struct above *above)
+{
+	__u32 n = 0, i;
+
+	add(l, &n, budget_for(id));
+	if (!above)
+		return;
+#pragma clang loop unroll(full)
+	for (i = 0; i < ABOVE; i++)
+		add(l, &n, budget_for(above->contracts[i]));
+}
+
+SEC("cgroup_skb/ingress")
+int socket_ingress(struct __sk_buff *skb)
+{
+	struct load load = {}, *l = &load;
+	struct above *above = NULL;
+	__u32 id;
+
+	opaque(l);
+	if (skb->ifindex == LOOPBACK)
+		return PASS;
+	id = resolve(skb, &above);
+	find_budgets(l, id, above);
+	if (!l->budgets[0])
+		return PASS;
+	weigh(skb, l, ETH_HLEN, ETH_HLEN);
+	l->stream = carries_tcp(skb);
+	if (!l->stream && all_prepaid(l))
+		return PASS;
+	return hold_unpaced(skb, l, bpf_ktime_get_ns()) == NEXT ? PASS : REFUSE;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
