@@ -93,10 +93,12 @@ func (v *statusView) broken(s *agent.Status) {
 	type cause struct{ where, evidence string }
 	victims := map[cause][]string{}
 	var order []cause
+	limits := false
 	for _, j := range s.Promises {
 		if j.Verdict != plan.Broken {
 			continue
 		}
+		limits = limits || j.Promise != plan.PromiseShare
 		c := cause{where(j), j.Evidence}
 		if victims[c] == nil {
 			order = append(order, c)
@@ -131,8 +133,10 @@ func (v *statusView) broken(s *agent.Status) {
 	switch {
 	case len(s.Differences) > 0:
 		v.line("  next    weir apply %s", fileWord(s.Policy))
-	case len(order) > 0: // a limit, and all is in place that holds it
+	case limits: // and all is in place that holds them
 		v.line("  next    weir status, once more: what counts is the last whole %g s", plan.LimitWindow.Seconds())
+	case len(order) > 0: // shares, likewise
+		v.line("  next    weir status, once more: what counts is %s in which packets wait", plan.ShareWindow)
 	case !s.OK && s.Unfinished == nil: // what the policy names is not here; the warnings say what
 		v.line("  next    bring it back, or change the policy; then weir apply %s", fileWord(s.Policy))
 	}

@@ -123,6 +123,32 @@ ssh       eth0  priority 15  not provable here        0   0 B
   not provable on eth0: fq's bands are weighted, not strict, and older kernels
                         have none
 `},
+		{"shares", 90, func(s *agent.Status) {
+			s.Links, s.Unclaimed, s.OK = nil, nil, false
+			share := func(workload string, verdict plan.Verdict, evidence string) plan.Judgement {
+				return plan.Judgement{Workload: workload, Link: "eth0", Promise: plan.PromiseShare, Priority: policy.Unset, Min: 2e7, Verdict: verdict, Evidence: "read back: share 1 of htb with 8 classes at 100Mbit; " + evidence}
+			}
+			s.Promises = []plan.Judgement{
+				share("idle", plan.Kept, "nothing of it waits"), share("busy", plan.Kept, "20.1Mbit over 500ms, and more waits"),
+				share("slow", plan.Unprovable, "19Mbit over 500ms, and more waits: too few packets to tell"), share("late", plan.Broken, "9.8Mbit over 500ms, and more waits"),
+			}
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on eth0
+  wanted  late at least 20Mbit
+  got     read back: share 1 of htb with 8 classes at 100Mbit; 9.8Mbit over 500ms, and
+          more waits
+  next    weir status, once more: what counts is 500ms in which packets wait
+
+workload  link  promise          verdict            packets  sent  evidence
+idle      eth0  at least 20Mbit  kept                     0   0 B  nothing of it waits
+busy      eth0  at least 20Mbit  kept                     0   0 B  20.1Mbit over 500ms
+slow      eth0  at least 20Mbit  not provable here        0   0 B  19Mbit over 500ms
+late      eth0  at least 20Mbit  broken                   0   0 B  see above
+  not provable on eth0: 19Mbit over 500ms, and more waits: too few packets to tell
+`},
 		{"a limit", 90, func(s *agent.Status) {
 			s.Links, s.Unclaimed = nil, nil
 			s.Promises[1] = limited(plan.Kept, "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked")

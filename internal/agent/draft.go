@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
@@ -83,10 +84,14 @@ func followNames(r *state.Record, devices map[string]plan.LinkFacts) {
 			links[name] = l
 		}
 	}
-	for _, l := range r.Links {
+	shares := maps.Clone(r.IDs.Shares)
+	for old, l := range r.Links {
 		if name, there := names[l.Index]; there {
 			links[name] = l
+			if old != name && r.IDs.Shares[old] != nil {
+				shares[name] = r.IDs.Shares[old]
+			}
 		}
 	}
-	r.Links = links
+	r.Links, r.IDs.Shares = links, shares
 }

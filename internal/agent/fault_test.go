@@ -241,12 +241,13 @@ func (b *bench) killApply(t *testing.T, text string, stride int) (places int) {
 	return place - 1
 }
 
-// TestKilledChange kills the change from one policy to another at every place.
+// TestKilledChange kills the change from one policy to another at every place: another
+// rate and other workloads, and a share that comes and goes.
 func TestKilledChange(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
-	first := b.policyText(goldPolicy)
-	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "50Mbit", 1)
+	first := strings.NewReplacer("100Mbit", "100Mbit, scheduler: htb", "priority: 15", "priority: 15\n    egress: {min: 10Mbit}").Replace(b.policyText(goldPolicy))
+	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "50Mbit, scheduler: htb", 1)
 	for place := 1; ; place += stride(longStride) {
 		b.apply(t, first)
 		if !b.suffer(t, victim{Verb: "apply", Policy: second, KillAt: place}) {

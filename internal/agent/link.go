@@ -12,23 +12,11 @@ import (
 )
 
 // addLink adds the steps that give a link its queue and its program.
-func (c *change) addLink(name string, w *plan.Want, f plan.LinkFacts, tcx bool) {
-	l := w.Links[name]
+func (c *change) addLink(name string, d *draft) {
+	w, f := d.want, d.facts.Links[name]
+	l, tcx := w.Links[name], d.facts.Features.TCX
 	c.addRemember(name, f)
-	options := tc.Options{TXQueues: f.TXQueues, Adopt: true} // plan.Check has asked before
-	c.add(fmt.Sprintf("build the queue of %s: %s", name, l.Queue), func() error {
-		return c.inScope(func() error { return c.queue(l, options) })
-	})
-	c.steps[len(c.steps)-1].parts = func() (parts []string, err error) {
-		err = c.inScope(func() error {
-			ops, err := tc.Steps(l.Index, l.Queue, options)
-			for _, op := range ops {
-				parts = append(parts, op.String())
-			}
-			return err
-		})
-		return parts, err
-	}
+	c.addQueue(fmt.Sprintf("build the queue of %s: %s", name, l.Queue), l.Index, l.Queue.Widened(d.have.Links[name].Queue), f)
 	c.add(fmt.Sprintf("load link_egress for %s", name), func() error {
 		rec := c.record.Links[name]
 		rec.Queue, rec.L2, rec.Filter = l.Queue, l.Rules.L2, !tcx
@@ -38,6 +26,33 @@ func (c *change) addLink(name string, w *plan.Want, f plan.LinkFacts, tcx bool) 
 		}
 		return c.generation.LoadLink(l.Index, w.Rules, l.Rules, w.IDs.Highest(), fresh(c.record.IDs, w.IDs))
 	})
+}
+
+// addQueue adds the step that builds a queue.
+func (c *change) addQueue(text string, link int, q plan.Queue, f plan.LinkFacts) {
+	options := tc.Options{TXQueues: f.TXQueues, Adopt: true} // plan.Check has asked before
+	c.add(text, func() error {
+		return c.inScope(func() error { return c.queue(link, q, options) })
+	})
+	c.steps[len(c.steps)-1].parts = func() (parts []string, err error) {
+		err = c.inScope(func() error {
+			ops, err := tc.Steps(link, q, options)
+			for _, op := range ops {
+				parts = append(parts, op.String())
+			}
+			return err
+		})
+		return parts, err
+	}
+}
+
+// addNarrow adds the step that takes away the shares of a link that nobody has any
+// more, now that no program sends packets there.
+func (c *change) addNarrow(name string, d *draft) {
+	l := d.want.Links[name]
+	if !l.Queue.Widened(d.have.Links[name].Queue).Equal(l.Queue) {
+		c.addQueue("take the shares from "+name+" that nobody has any more", l.Index, l.Queue, d.facts.Links[name])
+	}
 }
 
 // addRemember adds the step that records what stands at a link's root, unless
@@ -83,8 +98,8 @@ func (c *change) remember(name string, f plan.LinkFacts) error {
 }
 
 // queue builds a link's queue op by op; each may be the last that is done.
-func (c *change) queue(l plan.LinkState, options tc.Options) error {
-	ops, err := tc.Steps(l.Index, l.Queue, options)
+func (c *change) queue(link int, q plan.Queue, options tc.Options) error {
+	ops, err := tc.Steps(link, q, options)
 	if err != nil {
 		return err
 	}

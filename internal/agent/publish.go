@@ -30,7 +30,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	})
 	c.add("look for cgroups that were born meanwhile, and fill the tables", func() error { return c.fill(ctx, d) })
 	for _, name := range sortedKeys(w.Links) {
-		c.addLink(name, w, f.Links[name], f.Features.TCX)
+		c.addLink(name, d)
 	}
 	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
 	limited := o.LinkLimits+len(w.Rules.Limits) > 0
@@ -49,6 +49,9 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		if _, wanted := w.Links[name]; !wanted {
 			c.removeLink(name)
 		}
+	}
+	for _, name := range sortedKeys(w.Links) {
+		c.addNarrow(name, d)
 	}
 	c.add("settle the limits", func() error { return c.generation.SettleLimits() })
 	if !limited {

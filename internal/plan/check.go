@@ -19,7 +19,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		errs = append(errs, policy.Diagnostic{Span: span, Message: fmt.Sprintf(format, args...), Help: help})
 	}
 	for _, l := range p.Links {
-		checkLink(l, f, add)
+		checkLink(l, sharesOf(p, l.Name, IDs{}.shareNumbers(p, l.Name)), f, add)
 	}
 	controller1 := ""
 	matched := matchedByCgroup(p)
@@ -27,7 +27,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		if w.Via == policy.ViaNetPrio {
 			checkNetPrio(w, matched, f, add)
 		}
-		if e := w.Contract.Egress; !e.Empty() {
+		if e := w.Contract.Egress; e.Limited() {
 			f.checkLimit(fmt.Sprintf("workload %q", w.Name), "egress", e.Span, add)
 		}
 		if in := w.Contract.Ingress; in.Max != 0 {
@@ -66,7 +66,7 @@ func tooMany(p *policy.Policy, n int) policy.Diagnostic {
 
 type addFunc func(span policy.Span, help, format string, args ...any)
 
-func checkLink(l policy.Link, f Facts, add addFunc) {
+func checkLink(l policy.Link, shares []Share, f Facts, add addFunc) {
 	lf, ok := f.Links[l.Name]
 	if !ok {
 		add(l.Span, policy.DidYouMean(l.Name, slices.Sorted(maps.Keys(f.Links)), "ip link shows what there is"),
@@ -86,13 +86,17 @@ func checkLink(l policy.Link, f Facts, add addFunc) {
 	if l.Ingress.Max != 0 {
 		f.checkLimit(object, "ingress", l.Ingress.Span, add)
 	}
-	rung, why := Choose(l, lf, f.Features)
+	rung, why := Choose(l, shares, lf, f.Features)
 	if why != "" && f.Root {
 		at := l.Span
 		if l.Scheduler != policy.Auto {
 			at = l.SchedulerSpan
 		}
-		add(at, "weir doctor shows the ladder; scheduler: none leaves the order to the device", "link %q: no way to keep a strict order: %s", l.Name, why)
+		help, what := "weir doctor shows the ladder; scheduler: none leaves the order to the device", "a strict order"
+		if len(shares) > 0 {
+			help, what = "weir doctor shows the ladder; a link is divided by htb, which needs its rate", "a strict order and what workloads are promised"
+		}
+		add(at, help, "link %q: no way to keep %s: %s", l.Name, what, why)
 	}
 	if foreign(lf.Root) && !l.Adopt && why == "" && rung.Scheduler != policy.None {
 		add(l.Span, "adopt: true lets Weir replace it, and weir reset puts it back",

@@ -19,7 +19,7 @@ func Diff(have State, want *Want) []Difference {
 		d.link(name, have, want)
 		h, isThere := have.Links[name]
 		if w, ok := want.Links[name]; ok && isThere {
-			links = append(links, bothLinks{name, h, w, h.Queue == w.Queue})
+			links = append(links, bothLinks{name, h, w, h.Queue.Equal(w.Queue)})
 		}
 	}
 	d.contract("default", links, Unclaimed, Unclaimed, "", "")
@@ -152,7 +152,12 @@ func (r LinkRules) promise(id ContractID) Promise {
 // on its own queue: another scheduler alone is no change of every workload, and
 // neither is a queue that somebody took from below the programs.
 func samePromise(have, want Queue, a, b uint32) bool {
-	if a == b {
+	n, was := have.ShareOf(a)
+	m, shall := want.ShareOf(b)
+	switch {
+	case was && shall:
+		return n == m && have.Shares[n] == want.Shares[m]
+	case a == b:
 		return true
 	}
 	for level := range policy.Level(policy.Levels) {

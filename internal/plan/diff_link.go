@@ -19,7 +19,7 @@ func (d *differences) link(name string, have State, want *Want) {
 		return
 	case h.Drift != "":
 		d.add(Change, object, "%s", h.Drift)
-	case h.Queue != w.Queue:
+	case !h.Queue.Equal(w.Queue):
 		is, shall := h.Queue.unlike(w.Queue)
 		d.add(Change, object, "%s -> %s", is, shall)
 	}
@@ -39,7 +39,7 @@ func (d *differences) link(name string, have State, want *Want) {
 	if h.Rules.L2 != w.Rules.L2 {
 		d.add(Change, object, "its packets start with %d bytes of link layer, not %d", w.Rules.L2, h.Rules.L2)
 	}
-	if h.Queue == w.Queue && h.Rules.unowned() != w.Rules.unowned() {
+	if h.Queue.Equal(w.Queue) && h.Rules.unowned() != w.Rules.unowned() {
 		d.add(Change, object, "packets that nobody claims have other priorities")
 	}
 }
@@ -81,8 +81,9 @@ func orNone(kind string) string {
 func (q Queue) unlike(other Queue) (this, that string) {
 	this, that = q.String(), other.String()
 	if this == that {
-		const more = "%s (leaves %q, buckets %d, map %v)"
-		return fmt.Sprintf(more, this, q.Leaf, q.Leaves(), q.Map), fmt.Sprintf(more, that, other.Leaf, other.Leaves(), other.Map)
+		const more = "%s (leaves %q, buckets %d, map %v, shares %v)"
+		return fmt.Sprintf(more, this, q.Leaf, q.Leaves(), q.Map, q.Shares),
+			fmt.Sprintf(more, that, other.Leaf, other.Leaves(), other.Map, other.Shares)
 	}
 	return this, that
 }

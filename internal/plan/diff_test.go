@@ -220,8 +220,8 @@ func TestDiff(t *testing.T) {
 		"another device":         {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Index = 99 }) }, "~ link eth0: another device has this name now, with fq_codel at its root\n"},
 		"another kind of device": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.L2 = 0 }) }, "~ link eth0: its packets start with 14 bytes of link layer, not 0\n"},
 		"the leaves alone": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Queue.Leaf = LeafBFIFO }) },
-			"~ link eth0: htb with 8 classes at 100Mbit (leaves \"bfifo\", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7]) -> " +
-				"htb with 8 classes at 100Mbit (leaves \"fq_codel\", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7])\n"},
+			"~ link eth0: htb with 8 classes at 100Mbit (leaves \"bfifo\", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7], shares []) -> " +
+				"htb with 8 classes at 100Mbit (leaves \"fq_codel\", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7], shares [])\n"},
 		"the ladder": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.Contracts[LadderID+7] = Promise{} }) },
 			"~ link eth0: packets that nobody claims have other priorities\n"},
 		"the unclassified": {before, before, func(s *State) { drift(s, func(l *LinkState) { l.Rules.Contracts[Unclassified] = Promise{} }) },

@@ -5,14 +5,17 @@ package plan
 type IDs struct {
 	Names map[string]Contract `json:"names"`
 	Next  uint16              `json:"next"` // the next serial
+	// Shares are the numbers of the shares that workloads have of links: link ->
+	// workload -> number.
+	Shares map[string]map[string]int `json:"shares,omitempty"`
 }
 
 // Assign returns the ids of exactly these names, at most MaxContracts: known names
 // keep theirs, new ones get a free number and a serial of their own, all others
-// are forgotten. A pair of number and serial comes back after 65,535 others at
+// are forgotten. Shares stay as they are. A pair of number and serial comes back after 65,535 others at
 // the earliest.
 func (ids IDs) Assign(names []string) IDs {
-	next := IDs{Names: make(map[string]Contract, len(names)), Next: max(ids.Next, 1)}
+	next := IDs{Names: make(map[string]Contract, len(names)), Next: max(ids.Next, 1), Shares: ids.Shares}
 	var used [1 << 16]bool
 	for _, n := range names {
 		if c, ok := ids.Names[n]; ok {

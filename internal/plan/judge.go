@@ -33,9 +33,10 @@ type Traffic struct {
 type Judgement struct {
 	Workload string       `json:"workload"` // "": whatever the link carries
 	Link     string       `json:"link"`
-	Promise  string       `json:"promise"`                                // PromisePriority, PromiseEgress or PromiseIngress
-	Priority policy.Level `json:"priority"`                               // -1, Unset, of a limit
+	Promise  string       `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress or PromiseShare
+	Priority policy.Level `json:"priority"`                               // -1, Unset, of a limit and a share
 	Max      policy.Rate  `json:"max,omitempty" jsonschema:"type=string"` // of a limit
+	Min      policy.Rate  `json:"min,omitempty" jsonschema:"type=string"` // of a share
 	Verdict  Verdict      `json:"verdict"`
 	Evidence string       `json:"evidence"`
 	Traffic  Traffic      `json:"traffic"` // its packets are not counted at ingress
@@ -46,14 +47,17 @@ const (
 	PromisePriority = "priority"
 	PromiseEgress   = "egress"
 	PromiseIngress  = "ingress"
+	PromiseShare    = "share"
 )
 
-// Terms puts into words what is promised: "priority 15", "at most 50Mbit", "ingress at
-// most 20Mbit"; of a link, either with its direction.
+// Terms puts into words what is promised: "priority 15", "at least 20Mbit", "at most
+// 50Mbit", "ingress at most 20Mbit"; of a link, either limit with its direction.
 func (j Judgement) Terms() string {
 	switch {
 	case j.Promise == PromisePriority:
 		return "priority " + j.Priority.String()
+	case j.Promise == PromiseShare:
+		return atLeast(j.Min)
 	case j.Workload == "" || j.Promise == PromiseIngress:
 		return j.Promise + " " + Limit{j.Max}.String()
 	}
@@ -63,11 +67,17 @@ func (j Judgement) Terms() string {
 // EveryLink stands for the devices of the host in a [Judgement].
 const EveryLink = "*"
 
-// Judge holds every promise against what was read back. differences is what Diff
-// found between the two states, seen what passed on each link, and held what
-// became of the packets below each limit.
-func Judge(p *policy.Policy, want *Want, differences []Difference,
-	seen map[string]map[ContractID]Traffic, held map[Owner]Held) []Judgement {
+// Measured is what was seen of the packets that promises are about.
+type Measured struct {
+	Traffic map[string]map[ContractID]Traffic // link -> what passed under each contract
+	Held    map[Owner]Held                    // what became of the packets below each limit
+	Served  map[Owner]Served                  // what each share got
+}
+
+// Judge holds every promise against what was read back and measured. differences is
+// what Diff found between the two states.
+func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) []Judgement {
+	seen, held := m.Traffic, m.Held
 	wrong := map[string]string{}
 	for _, d := range differences {
 		if wrong[d.Object] == "" {
@@ -91,6 +101,14 @@ func Judge(p *policy.Policy, want *Want, differences []Difference,
 			j.Verdict, j.Evidence = judge(want.Rungs[l.Name], want.Links[l.Name].Rules.Contracts[id], j.Traffic,
 				wrong["link "+l.Name], wrong["workload "+w.Name])
 			all = append(all, j)
+		}
+		for _, l := range p.Links {
+			if n, ok := want.Links[l.Name].shareOf(id); ok {
+				j := Judgement{Workload: w.Name, Link: l.Name, Promise: PromiseShare, Traffic: seen[l.Name][id]}
+				link := want.Links[l.Name]
+				owner := Owner{Contract: id, Link: link.Index}
+				all = append(all, j.share(link.Queue, n, owner, m.Served, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])))
+			}
 		}
 		if limit, ok := want.Rules.Limits[id]; ok {
 			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseEgress}
@@ -169,6 +187,25 @@ func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong st
 		j.Verdict, j.Evidence = Broken, evidence+"; "+h.String()
 	default:
 		j.Verdict, j.Evidence = Kept, evidence+"; "+h.String()
+	}
+	return j
+}
+
+// share judges a share by what it got while its packets waited, if that is known.
+func (j Judgement) share(q Queue, n int, owner Owner, served map[Owner]Served, wrong string) Judgement {
+	s, known := served[owner]
+	j.Priority, j.Min = policy.Unset, q.Shares[n].Min
+	evidence := fmt.Sprintf("read back: share %d of %s", n, q)
+	switch {
+	case wrong != "":
+		j.Verdict, j.Evidence = Broken, wrong
+	case !known:
+		j.Verdict, j.Evidence = Unprovable, evidence+"; what it gets could not be read"
+	default:
+		j.Verdict, j.Evidence = s.verdict(j.Min), evidence+"; "+s.String()
+	}
+	if j.Verdict == Unprovable && known {
+		j.Evidence += ": too few packets to tell"
 	}
 	return j
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/weir-net/weir/internal/policy"
@@ -31,8 +32,9 @@ var ladder = []step{
 
 // Choose returns the rung of a link: the one that the policy names, or the best
 // that the kernel, the device and the link's rate allow. What stands in the way
-// comes back as a reason in words.
-func Choose(l policy.Link, f LinkFacts, features Features) (Rung, string) {
+// comes back as a reason in words. shares are what workloads are promised of the
+// link.
+func Choose(l policy.Link, shares []Share, f LinkFacts, features Features) (Rung, string) {
 	if l.Scheduler == policy.None {
 		r := Rung{
 			Queue: Queue{Scheduler: policy.None},
@@ -51,12 +53,33 @@ func Choose(l policy.Link, f LinkFacts, features Features) (Rung, string) {
 		}
 		rung, why := s.climb(l, f, features)
 		if why == "" {
+			why = rung.divide(shares)
+		}
+		if why == "" {
 			rung.Why = because(l, reasons)
 			return rung, ""
 		}
 		reasons = append(reasons, why)
 	}
 	return Rung{}, strings.Join(reasons, "; ")
+}
+
+// divide gives parts of the line to those who are promised them, or says in words why
+// that can not be.
+func (r *Rung) divide(shares []Share) string {
+	switch all := sum(shares); {
+	case countShares(shares) == 0:
+		return ""
+	case r.Scheduler != policy.HTB:
+		return string(r.Scheduler) + " promises nobody a part of the line"
+	case all > r.Rate:
+		return fmt.Sprintf("htb can not be divided so: workloads are promised %s in all, and it has %s", all, r.Rate)
+	case countShares(shares) > MaxShares:
+		return fmt.Sprintf("htb can not be divided so: %d workloads are promised a part of it, and htb has %d for them", countShares(shares), MaxShares)
+	}
+	r.Shares = shares
+	r.Lacks = append(r.Lacks, "shares come before every priority")
+	return ""
 }
 
 func rootOf(f LinkFacts) string {

@@ -110,6 +110,9 @@ func Terms(of policy.Contract) string {
 	if !of.Priority.Empty() {
 		terms = append(terms, "priority "+of.Priority.String())
 	}
+	for _, link := range slices.Sorted(maps.Keys(of.Egress.Min)) {
+		terms = append(terms, link+" "+atLeast(of.Egress.Min[link]))
+	}
 	if max := of.Egress.Max; max != 0 {
 		terms = append(terms, Limit{max}.String())
 	}

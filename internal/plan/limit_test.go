@@ -21,7 +21,7 @@ workloads:
 	kept := Held{Bytes: 7e6, Dropped: 12, Marked: 3, Last: 49_834_567, Most: 50_149_999}
 	const text = "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked"
 	of := func(verdict Verdict, evidence string) Judgement {
-		return Judgement{"held", EveryLink, PromiseEgress, policy.Unset, 5e7, verdict, evidence, Traffic{4988, 7e6}}
+		return Judgement{"held", EveryLink, PromiseEgress, policy.Unset, 5e7, 0, verdict, evidence, Traffic{4988, 7e6}}
 	}
 	id := w.Contracts["held"].ID
 	seen := map[string]map[ContractID]Traffic{"eth0": {id: {4000, 5e6}}, "eth1": {id: {1000, 2e6}}, "eth9": {id: {7, 7}}}
@@ -60,7 +60,7 @@ workloads:
 			if c.held != nil {
 				c.held(&held)
 			}
-			all := Judge(p, w, Diff(have, w), seen, map[Owner]Held{{Contract: w.Contracts["held"].ID}: held})
+			all := Judge(p, w, Diff(have, w), Measured{Traffic: seen, Held: map[Owner]Held{{Contract: w.Contracts["held"].ID}: held}})
 			if len(all) != 4 {
 				t.Fatalf("%d judgements: %+v", len(all), all)
 			}
@@ -72,7 +72,7 @@ workloads:
 			}
 		})
 	}
-	unread := Judge(p, w, nil, nil, nil)[1]
+	unread := Judge(p, w, nil, Measured{})[1]
 	if unread.Verdict != Unprovable || unread.Evidence != "read back: at most 50Mbit; what passed below it could not be read" {
 		t.Errorf("not read: %+v", unread)
 	}
@@ -104,7 +104,7 @@ workloads:
 		{OwnEgress, 0}:     {Bytes: 1, Last: 9e9, Most: 9e9},
 	}
 	of := func(workload, link, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
-		return Judgement{workload, link, promise, policy.Unset, max, verdict, evidence, Traffic{packets, bytes}}
+		return Judgement{workload, link, promise, policy.Unset, max, 0, verdict, evidence, Traffic{packets, bytes}}
 	}
 	const rest = "no packet dropped or marked"
 	want := []Judgement{
@@ -117,7 +117,7 @@ workloads:
 			"read back: at most 900Mbit; 900Mbit in the last 5 s, 900Mbit in the busiest; 60 packets dropped, 0 marked", 100, 1e6),
 		of("", "eth1", PromiseIngress, 1e10, Kept, "read back: at most 10Gbit; not measured for 5 s yet; 0 packets dropped, 2 marked", 0, 3e6),
 	}
-	if diff := cmp.Diff(want, Judge(p, w, nil, seen, held)); diff != "" {
+	if diff := cmp.Diff(want, Judge(p, w, nil, Measured{Traffic: seen, Held: held})); diff != "" {
 		t.Error(diff)
 	}
 	for name, c := range map[string]struct {
@@ -136,7 +136,7 @@ workloads:
 		t.Run(name, func(t *testing.T) {
 			have := wanted(t, p, f, IDs{}).State
 			c.have(&have)
-			for i, j := range Judge(p, w, Diff(have, w), seen, held) {
+			for i, j := range Judge(p, w, Diff(have, w), Measured{Traffic: seen, Held: held}) {
 				shall := want[i]
 				if c.want[i] != "" {
 					shall.Verdict, shall.Evidence = Broken, c.want[i]
@@ -147,7 +147,7 @@ workloads:
 			}
 		})
 	}
-	for _, j := range Judge(p, w, nil, nil, nil) {
+	for _, j := range Judge(p, w, nil, Measured{}) {
 		if j.Verdict != Unprovable {
 			t.Errorf("not read: %+v", j)
 		}
@@ -173,14 +173,14 @@ workloads:
 		{gets, w.Links["eth0"].Index}: {Bytes: 2},
 	}
 	of := func(workload, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
-		return Judgement{workload, EveryLink, promise, policy.Unset, max, verdict, evidence, Traffic{packets, bytes}}
+		return Judgement{workload, EveryLink, promise, policy.Unset, max, 0, verdict, evidence, Traffic{packets, bytes}}
 	}
 	want := []Judgement{
 		of("both", PromiseEgress, 5e7, Kept, "read back: at most 50Mbit; 1Mbit in the last 5 s, 1Mbit in the busiest; no packet dropped or marked", 40, 4e4),
 		of("both", PromiseIngress, 2e7, Kept, "read back: at most 20Mbit; 19Mbit in the last 5 s, 21Mbit in the busiest; 3 packets dropped, 4 marked", 0, 7e6),
 		of("gets", PromiseIngress, 1e9, Broken, "read back: at most 1Gbit; 5Gbit in the last 5 s, 5Gbit in the busiest; no packet dropped or marked", 0, 1),
 	}
-	if diff := cmp.Diff(want, Judge(p, w, nil, seen, held)); diff != "" {
+	if diff := cmp.Diff(want, Judge(p, w, nil, Measured{Traffic: seen, Held: held})); diff != "" {
 		t.Error(diff)
 	}
 	const detached = "sockets: their program at ingress does not run"
@@ -201,7 +201,7 @@ workloads:
 		t.Run(name, func(t *testing.T) {
 			have := wanted(t, p, f, IDs{}).State
 			c.have(&have)
-			for i, j := range Judge(p, w, Diff(have, w), seen, held) {
+			for i, j := range Judge(p, w, Diff(have, w), Measured{Traffic: seen, Held: held}) {
 				shall := want[i]
 				if c.want[i] != "" {
 					shall.Verdict, shall.Evidence = Broken, c.want[i]
@@ -212,7 +212,7 @@ workloads:
 			}
 		})
 	}
-	for _, j := range Judge(p, w, nil, nil, nil) {
+	for _, j := range Judge(p, w, nil, Measured{}) {
 		if j.Verdict != Unprovable {
 			t.Errorf("not read: %+v", j)
 		}

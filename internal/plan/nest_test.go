@@ -139,7 +139,7 @@ func TestJudgeUnbound(t *testing.T) {
 			id, eth0 := w.Contracts["w0"].ID, w.Links["eth0"].Index
 			held := map[Owner]Held{{Contract: id}: {}, {id, eth0}: {}, {id, AtSockets}: {}}
 			judged := 0
-			for _, j := range Judge(p, w, nil, nil, held) {
+			for _, j := range Judge(p, w, nil, Measured{Held: held}) {
 				switch {
 				case j.Promise == PromisePriority:
 					if j.Verdict == Broken {
@@ -155,7 +155,7 @@ func TestJudgeUnbound(t *testing.T) {
 				t.Errorf("%d limits are judged as they should", judged)
 			}
 			held[Owner{Contract: id}] = Held{Bytes: 1, Last: 9e9, Most: 9e9}
-			for _, j := range Judge(p, w, nil, nil, held) {
+			for _, j := range Judge(p, w, nil, Measured{Held: held}) {
 				if j.Promise == PromiseEgress && j.Link == EveryLink && (j.Verdict != Broken || !strings.HasPrefix(j.Evidence, "read back: at most 50Mbit; 9Gbit")) {
 					t.Errorf("above the limit: %s: %s", j.Verdict, j.Evidence)
 				}

@@ -121,6 +121,10 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 				if max := drawMax(t, "max on "+l.Name); max != 0 {
 					w.Contract.Egress.PerLink = map[string]policy.Rate{l.Name: max}
 				}
+				divisible := l.Rate != 0 && (l.Scheduler == policy.Auto || l.Scheduler == policy.HTB)
+				if divisible && rapid.IntRange(0, 3).Draw(t, "has a share of "+l.Name) == 0 {
+					w.Contract.Egress.Min = map[string]policy.Rate{l.Name: rapid.SampledFrom([]policy.Rate{8e3, 1e6}).Draw(t, "share")}
+				}
 			}
 		}
 		for j := range rapid.IntRange(1, 3).Draw(t, "selectors") {

@@ -26,13 +26,20 @@ func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, e
 			r.Contracts[ids.Names[w.Name].ID] = PromiseOf(w.Contract, ids.Names[w.Name], link, q)
 		}
 	}
+	for name, n := range ids.Shares[link] {
+		id := ids.Names[name].ID
+		p := r.Contracts[id]
+		p.Priority = q.WrittenShare(n)
+		r.Contracts[id] = p
+	}
 	for _, e := range explicit {
 		r.Contracts[ids.Names[e.Name].ID] = PromiseOf(e.Contract, ids.Names[e.Name], link, q)
 	}
 	return r
 }
 
-// PromiseOf is what a contract that has a number means on a link with a queue.
+// PromiseOf is what a contract that has a number means on a link with a queue; of its
+// share, which is one of all contracts', it knows nothing.
 func PromiseOf(of policy.Contract, c Contract, link string, q Queue) Promise {
 	p := promise(of.Priority, link, q)
 	p.Serial, p.Limited, p.Here = c.Serial, of.Egress.Max != 0, limitTo(of.Egress.PerLink[link])

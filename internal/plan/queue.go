@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -16,7 +17,11 @@ type Queue struct {
 	Leaf      Leaf             // the queue inside each class
 	Buckets   int              // bfifo leaves of each class, among which HTB shares evenly; 0 and 1: one
 	Map       ClassMap
+	Shares    []Share // of htb: what single workloads are promised of the line, by number
 }
+
+// Equal reports whether two queues are one.
+func (q Queue) Equal(other Queue) bool { return reflect.DeepEqual(q, other) }
 
 // A ClassMap says for each priority which class carries it. Class 0 is the
 // least urgent, whatever number the kernel gives its band.
@@ -89,6 +94,9 @@ func (q Queue) Check() error {
 	if err := q.checkBuckets(); err != nil {
 		return err
 	}
+	if err := q.checkShares(); err != nil {
+		return err
+	}
 	return q.checkRate()
 }
 
@@ -101,6 +109,24 @@ func (q Queue) checkBuckets() error {
 	}
 	if q.Buckets > MaxBuckets || q.Buckets&(q.Buckets-1) != 0 {
 		return fmt.Errorf("%d buckets are no power of two up to %d", q.Buckets, MaxBuckets)
+	}
+	return nil
+}
+
+func (q Queue) checkShares() error {
+	if len(q.Shares) > MaxShares {
+		return fmt.Errorf("%d shares, at most %d are possible", len(q.Shares), MaxShares)
+	}
+	for i, s := range q.Shares {
+		switch {
+		case q.Scheduler != policy.HTB:
+			return fmt.Errorf("%s has no shares: only htb has", q.Scheduler)
+		case s == (Share{}):
+		case s.Min < MinRate:
+			return fmt.Errorf("share %d of %s is below %s", i, s.Min, MinRate)
+		case int(s.Class) >= q.Classes:
+			return fmt.Errorf("share %d borrows as class %d of %d", i, s.Class, q.Classes)
+		}
 	}
 	return nil
 }
@@ -137,6 +163,14 @@ func (q Queue) Normal() Queue {
 		return Queue{Scheduler: policy.None}
 	}
 	q.Rate -= q.Rate % 8
+	var shares []Share
+	for i, s := range q.Shares {
+		if s.Min -= s.Min % 8; s != (Share{}) {
+			shares = append(shares, make([]Share, i-len(shares))...)
+			shares = append(shares, s)
+		}
+	}
+	q.Shares = shares
 	if q.Leaves() == 1 {
 		q.Buckets = 0
 	}

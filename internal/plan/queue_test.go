@@ -29,6 +29,12 @@ func TestQueueCheck(t *testing.T) {
 		{func(q *Queue) { *q = Queue{Scheduler: policy.MQPrio, Classes: 4, Offload: true, Map: SpreadOver(4)} }, ""},
 		{func(q *Queue) { *q = Queue{Scheduler: policy.FQ, Classes: 2} }, "fq takes 3 classes"},
 		{func(q *Queue) { *q = Queue{Scheduler: policy.FQ, Classes: 3, Map: SpreadOver(3)} }, ""},
+		{func(q *Queue) { q.Shares = []Share{{40_000_000, 3}, {60_000_000, 0}} }, ""},
+		{func(q *Queue) { q.Shares = []Share{{1_000_000, 4}} }, "share 0 borrows as class 4 of 4"},
+		{func(q *Queue) { q.Shares = []Share{{}, {1_000_000, 0}} }, ""},
+		{func(q *Queue) { q.Shares = []Share{{1_000_000, 0}, {0, 1}} }, "share 1 of 0bit is below 8Kbit"},
+		{func(q *Queue) { q.Shares = make([]Share, MaxShares+1) }, "257 shares, at most 256"},
+		{func(q *Queue) { q.Scheduler, q.Shares = policy.Prio, []Share{{1_000_000, 0}} }, "prio has no shares"},
 	} {
 		q := good
 		test.change(&q)
@@ -43,11 +49,16 @@ func TestQueueNormal(t *testing.T) {
 	q := Queue{Scheduler: policy.HTB, Rate: 123_456_789, Classes: 4, Leaf: LeafBFIFO, Map: SpreadOver(4)}
 	want := q
 	want.Rate = 123_456_784
-	if got := q.Normal(); got != want || got.Normal() != want {
+	if got := q.Normal(); !got.Equal(want) || !got.Normal().Equal(want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	q.Shares = []Share{{}, {8_007, 1}, {}, {9_000, 0}, {}}
+	want.Shares = []Share{{}, {8_000, 1}, {}, {9_000, 0}}
+	if got := q.Normal(); !got.Equal(want) || !got.Normal().Equal(want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	none := Queue{Scheduler: policy.None, Rate: 5, Classes: 3}
-	if got := none.Normal(); got != (Queue{Scheduler: policy.None}) {
+	if got := none.Normal(); !got.Equal(Queue{Scheduler: policy.None}) {
 		t.Errorf("%+v", got)
 	}
 }

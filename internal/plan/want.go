@@ -61,8 +61,13 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		workloads: workloads,
 	}
 	w.Contracts = w.IDs.Names
+	w.IDs.Shares = map[string]map[string]int{}
 	for _, l := range p.Links {
-		rung, _ := Choose(l, f.Links[l.Name], f.Features)
+		numbers := ids.shareNumbers(p, l.Name)
+		if len(numbers) > 0 {
+			w.IDs.Shares[l.Name] = numbers
+		}
+		rung, _ := Choose(l, sharesOf(p, l.Name, numbers), f.Links[l.Name], f.Features)
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung
 		w.Before[l.Name] = f.Links[l.Name].Root

@@ -17,13 +17,18 @@ func (q Queue) Written(level policy.Level) uint32 {
 }
 
 // ClassOf is the class of a written priority. What keeps its priority is taken
-// to have none, as most packets do.
+// to have none, as most packets do. A share is more urgent than any class.
 func (q Queue) ClassOf(written uint32) uint8 {
-	switch {
+	switch _, isShare := q.ShareOf(written); {
 	case written == Keep:
 		return q.Map[0]
+	case isShare:
+		return uint8(q.Classes)
 	case written>>16 == RootHandle:
-		class, _, _ := q.OfMinor(written & 0xffff)
+		class, _, ok := q.OfMinor(written & 0xffff)
+		if !ok { // of a queue that is gone: htb's default
+			return q.Map[0]
+		}
 		return uint8(class)
 	}
 	return q.Map[written%policy.Levels]
@@ -35,6 +40,9 @@ func (q Queue) Describe(written uint32) string {
 	case written == Keep:
 		return "as it comes"
 	case written>>16 == RootHandle:
+		if n, ok := q.ShareOf(written); ok {
+			return fmt.Sprintf("%s, beyond that class %d", atLeast(q.Shares[n].Min), q.Shares[n].Class)
+		}
 		class, _, ok := q.OfMinor(written & 0xffff)
 		if !ok || q.Scheduler != policy.HTB { // it was written for a queue that is gone
 			return fmt.Sprintf("class %x:%x", written>>16, written&0xffff)
@@ -55,6 +63,12 @@ func (q Queue) String() string {
 	}
 	if q.Rate != 0 {
 		text += " at " + q.Rate.String()
+	}
+	if n := countShares(q.Shares); n > 0 {
+		text += fmt.Sprintf(", %s of it in %d share", sum(q.Shares), n)
+		if n > 1 {
+			text += "s"
+		}
 	}
 	return text
 }

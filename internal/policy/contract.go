@@ -18,7 +18,7 @@ func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
 }
 
 // Limited reports whether the contract limits anything, in either direction.
-func (c Contract) Limited() bool { return !c.Egress.Empty() || c.Ingress.Max != 0 }
+func (c Contract) Limited() bool { return c.Egress.Limited() || c.Ingress.Max != 0 }
 
 func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 	p := Priority{Default: Unset}
@@ -59,7 +59,7 @@ func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 // linkKey reports a key that is no declared link; where it need not be one, or the
 // links are not known, one that cannot be the name of a device.
 func (m *meaning) linkKey(key scalar, declared bool) {
-	_, isLink := m.rates[key.text]
+	_, isLink := m.links[key.text]
 	switch {
 	case !declared:
 		m.refuse(key.span, CheckLinkName(key.text))

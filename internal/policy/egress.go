@@ -7,11 +7,11 @@ const (
 	MaxEgress Rate = 100e9
 )
 
-// Empty reports that nothing is limited.
-func (e Egress) Empty() bool { return e.Max == 0 && len(e.PerLink) == 0 }
+// Limited reports whether anything is limited.
+func (e Egress) Limited() bool { return e.Max != 0 || len(e.PerLink) != 0 }
 
-// egress reads the limits of a workload. viaKnown is false where a wrong via
-// leaves open what carries them.
+// egress reads the limits and the shares of a workload. viaKnown is false where a
+// wrong via leaves open what carries them.
 func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 	e := Egress{Span: raw.key.span}
 	if raw.key.kind == absent {
@@ -24,37 +24,53 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 		if len(raw.links) > 0 {
 			name = raw.links[0].key.text
 		}
-		m.noLinks(e.Span, "this egress has no link to be limited on", name)
+		m.noLinks(e.Span, "this egress has no link to hold on", name)
 		onLinks = false
 	}
-	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("links") {
-		m.report(e.Span, "egress has neither max nor links", raw.help())
+	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("min") && !raw.keys.has("links") {
+		m.report(e.Span, "egress has neither max, min nor links", raw.help())
 	}
-	e.Max = m.max(raw, "a workload")
+	e.Max = m.max(raw, "a workload", m.only())
 	for _, each := range raw.links {
 		m.linkKey(each.key, onLinks)
-		m.needsMax(each, "egress of link "+quote(each.key.text))
-		if e.PerLink == nil {
-			e.PerLink = make(map[string]Rate, len(raw.links))
+		if each.keys.record && !each.keys.has("max") && !each.keys.has("min") {
+			m.report(each.key.span, "egress of link "+quote(each.key.text)+" has neither max nor min", each.help())
 		}
-		max := m.max(each, "a workload")
-		m.reachable(each, max, m.rates[each.key.text])
-		e.PerLink[each.key.text] = max
+		link := m.links[each.key.text]
+		if each.max.given() {
+			if e.PerLink == nil {
+				e.PerLink = make(map[string]Rate, len(raw.links))
+			}
+			max := m.max(each, "a workload", link)
+			m.reachable(each, max, link)
+			e.PerLink[each.key.text] = max
+		}
+	}
+	if onLinks {
+		m.shares(raw, &e)
 	}
 	return e
 }
 
-// notByNetPrio reports a limit of a workload that net_prio carries.
+// only is the link that is the only one, nil where there are several or none.
+func (m *meaning) only() *Link {
+	if len(m.declared) != 1 {
+		return nil
+	}
+	return m.links[m.declared[0]]
+}
+
+// notByNetPrio reports bandwidth that net_prio shall carry.
 func (m *meaning) notByNetPrio(raw rawBandwidth, via Via) {
 	if via == ViaNetPrio {
-		m.report(raw.key.span, "net_prio carries priorities only: it cannot hold a limit", "leave via out, or "+quoteless(raw.key.text))
+		m.report(raw.key.span, "net_prio carries priorities only, and no bandwidth", "leave via out, or "+quoteless(raw.key.text))
 	}
 }
 
 // bandwidth reads what a link may carry in one direction.
-func (m *meaning) bandwidth(raw rawBandwidth) Bandwidth {
+func (m *meaning) bandwidth(raw rawBandwidth, link *Link) Bandwidth {
 	m.needsMax(raw, raw.key.text)
-	return Bandwidth{Max: m.max(raw, "a link"), Span: raw.key.span}
+	return Bandwidth{Max: m.max(raw, "a link", link), Span: raw.key.span}
 }
 
 // needsMax reports a mapping without its only key.
@@ -64,21 +80,28 @@ func (m *meaning) needsMax(raw rawBandwidth, what string) {
 	}
 }
 
-// max reads the limit of what is held to it, 0 if there is none.
-func (m *meaning) max(raw rawBandwidth, held string) Rate {
+// max reads the limit of what is held to it, 0 if there is none. A percentage is of
+// the link's rate.
+func (m *meaning) max(raw rawBandwidth, held string, link *Link) Rate {
 	if !raw.max.given() {
 		return 0
 	}
-	max, err := parseMax(raw.max.text, held, quoteless(raw.key.text))
+	max, err := m.amount(raw.max.text, link)
+	if err == nil {
+		err = checkMax(max, raw.max.text, held, quoteless(raw.key.text))
+	}
+	if err != nil {
+		max = 0
+	}
 	m.refuse(raw.max.span, err)
 	return max
 }
 
 // reachable reports a limit of one link that is above the link's rate, if it has a
 // rate that is one.
-func (m *meaning) reachable(raw rawBandwidth, max, rate Rate) {
-	if rate >= MinRate && max > rate {
-		m.report(raw.max.span, "max "+max.String()+" can never be reached: the link's rate is "+rate.String(),
+func (m *meaning) reachable(raw rawBandwidth, max Rate, link *Link) {
+	if link != nil && link.Rate >= MinRate && max > link.Rate {
+		m.report(raw.max.span, "max "+max.String()+" can never be reached: the link's rate is "+link.Rate.String(),
 			"lower it, or leave "+quoteless(raw.key.text)+" out")
 	}
 }
@@ -90,16 +113,25 @@ func ParseEgressMax(s string) (Rate, error) { return parseMax(s, "a workload", "
 // parseMax reads a rate that something can be held to; key is what says so.
 func parseMax(s, held, key string) (Rate, error) {
 	rate, err := ParseRate(s)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = checkMax(rate, s, held, key)
+	}
+	if err != nil {
 		return 0, err
-	case rate < MinEgress:
-		return 0, &ValueError{"max " + clip(s) + " is below " + MinEgress.String() + ", the least that " + held + " can be held to", "raise it"}
-	case rate > MaxEgress:
-		return 0, &ValueError{"max " + clip(s) + " is above " + MaxEgress.String() + ", the most that " + held + " can be held to",
-			"lower it, or leave " + key + " out"}
 	}
 	return rate, nil
+}
+
+// checkMax refuses a rate, written as s, that nothing can be held to.
+func checkMax(rate Rate, s, held, key string) error {
+	switch {
+	case rate < MinEgress:
+		return &ValueError{"max " + clip(s) + " is below " + MinEgress.String() + ", the least that " + held + " can be held to", "raise it"}
+	case rate > MaxEgress:
+		return &ValueError{"max " + clip(s) + " is above " + MaxEgress.String() + ", the most that " + held + " can be held to",
+			"lower it, or leave " + key + " out"}
+	}
+	return nil
 }
 
 // help shows how the limit is written.

@@ -23,8 +23,8 @@ func (m *meaning) link(raw rawLink) Link {
 	if s := raw.adopt; s.given() {
 		link.Adopt = m.boolean(s, "adopt")
 	}
-	link.Egress, link.Ingress = m.bandwidth(raw.egress), m.bandwidth(raw.ingress)
-	m.reachable(raw.egress, link.Egress.Max, link.Rate)
+	link.Egress, link.Ingress = m.bandwidth(raw.egress, &link), m.bandwidth(raw.ingress, &link)
+	m.reachable(raw.egress, link.Egress.Max, &link)
 	return link
 }
 

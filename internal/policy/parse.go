@@ -35,9 +35,10 @@ func Parse(file string, src []byte) (*Policy, error) {
 type meaning struct {
 	reader
 	declared  []string // names of the links, and
-	rates     map[string]Rate
-	linksOpen bool // there are links, but it is not clear which
-	homeless  bool // a promise that no link holds was reported
+	links     map[string]*Link
+	promised  map[string]Rate // what the shares of a link come to so far
+	linksOpen bool            // there are links, but it is not clear which
+	homeless  bool            // a promise that no link holds was reported
 }
 
 func (m *meaning) policy(raw rawPolicy, at Span) *Policy {
@@ -46,11 +47,11 @@ func (m *meaning) policy(raw rawPolicy, at Span) *Policy {
 	}
 	m.version(raw, at)
 	p := &Policy{}
-	m.rates = make(map[string]Rate, len(raw.links))
+	m.links, m.promised = make(map[string]*Link, len(raw.links)), map[string]Rate{}
 	for _, e := range raw.links {
 		if link := m.link(m.rawLink(e)); !e.twice {
 			m.declared = append(m.declared, link.Name)
-			m.rates[link.Name] = link.Rate
+			m.links[link.Name] = &link
 			p.Links = append(p.Links, link)
 		}
 	}

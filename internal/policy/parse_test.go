@@ -17,7 +17,7 @@ func TestParseMeaning(t *testing.T) {
 	src := `version: 1
 links:
   eth1: {rate: 1.5Gbit, scheduler: htb, adopt: true, egress: {max: 1.5Gbit}, ingress: {max: 100Gbit}}
-  eth0:
+  eth0: {rate: 1Mbit}
 workloads:
   web:
     match:
@@ -39,6 +39,7 @@ workloads:
   plain: {match: [{protocol: 0}], priority: 0, via: bpf}
   gets: {match: [{pid: 4}], ingress: {max: 64Kbit}}
   all: {match: [{pid: 5}], ingress: {max: 100Gbit}, egress: {max: 1Mbit}, priority: 1}
+  share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, min: 8Kbit}}}}
 default: {priority: 3}
 `
 	got, err := Parse("dir/p.yaml", []byte(src))
@@ -49,7 +50,7 @@ default: {priority: 3}
 	want := &Policy{
 		File: "dir/p.yaml",
 		Links: []Link{
-			{Name: "eth0", Scheduler: Auto},
+			{Name: "eth0", Rate: 1_000_000, Scheduler: Auto},
 			{Name: "eth1", Rate: 1_500_000_000, Scheduler: HTB, Adopt: true,
 				Egress: Bandwidth{Max: 1_500_000_000}, Ingress: Bandwidth{Max: 100_000_000_000}},
 		},
@@ -96,6 +97,13 @@ default: {priority: 3}
 				Contract: Contract{Priority: Priority{Default: 1},
 					Egress: Egress{Max: 1_000_000}, Ingress: Bandwidth{Max: 100_000_000_000}},
 			},
+			{
+				Name:  "share",
+				Match: []Selector{{Kind: KindPID, PID: 6}},
+				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{
+					PerLink: map[string]Rate{"eth1": 750_000_000}, Min: map[string]Rate{"eth0": 333_000, "eth1": 8_000},
+				}},
+			},
 		},
 		Default: &Contract{Priority: Priority{Default: 3}},
 	}
@@ -121,7 +129,7 @@ default: {priority: 3}
 		"gets":      {got.Workloads[5].Contract.Ingress.Span, Span{24, 29, 24, 36}},
 		"its limit": {got.Workloads[5].Contract.Span, Span{24, 29, 24, 36}},
 		"all":       {got.Workloads[6].Contract.Span, Span{25, 75, 25, 83}},
-		"default":   {got.Default.Span, Span{26, 1, 26, 8}},
+		"default":   {got.Default.Span, Span{27, 1, 27, 8}},
 	} {
 		if c.got != c.want {
 			t.Errorf("span of %s: %v, want %v", what, c.got, c.want)
@@ -422,7 +430,7 @@ func checkPolicy(t failer, p *Policy) {
 		if in != (Bandwidth{}) {
 			checkMax(in.Max, in.Span)
 		}
-		if w.Contract.Limited() && w.Via != ViaBPF || !e.Empty() && len(p.Links) == 0 {
+		if w.Contract.Limited() && w.Via != ViaBPF || e.Limited() && len(p.Links) == 0 {
 			t.Errorf("workload %+v", w)
 		}
 		for _, s := range w.Match {

@@ -47,11 +47,12 @@ type Contract struct {
 	Span     Span // of the first that there is of priority, egress and ingress
 }
 
-// An Egress is what the packets of a workload may take on their way out. Rates are
+// An Egress is what the packets of a workload may take on their way out, and get. Rates are
 // in bits on the wire, the Ethernet header included.
 type Egress struct {
 	Max     Rate            // of all declared links together; 0: no limit
 	PerLink map[string]Rate // of one link alone
+	Min     map[string]Rate // what they get of a link at least, whoever else wants it
 	Span    Span            // of the key
 }
 

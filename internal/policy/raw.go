@@ -44,12 +44,13 @@ type rawPriority struct {
 
 type rawLevel struct{ link, level scalar }
 
-// rawBandwidth is a limit: of a workload, at egress with those of single links, or of
-// a link.
+// rawBandwidth is a limit: of a workload, at egress with what it gets at least and with
+// those of single links, or of a link.
 type rawBandwidth struct {
 	key   scalar
 	keys  keySet
 	max   scalar
+	min   scalar         // of a workload, at egress
 	links []rawBandwidth // each with the link's name as its key
 }
 
@@ -84,8 +85,9 @@ var (
 	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
 	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
 	contractKeys = workloadKeys[1:2] // of default:, which has no limits
-	egressKeys   = [...]string{"max", "links"}
-	maxKeys      = egressKeys[:1] // of ingress, and of one link: there is none below
+	egressKeys   = [...]string{"max", "min", "links"}
+	eachKeys     = egressKeys[:2] // of one link below it
+	maxKeys      = egressKeys[:1] // of ingress, and of a link itself
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )
@@ -205,6 +207,8 @@ func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []str
 			switch name {
 			case "max":
 				raw.max = r.value(key, n, "max")
+			case "min":
+				raw.min = r.value(key, n, "min")
 			case "links":
 				raw.links = r.rawPerLink(key, n)
 			}
@@ -221,7 +225,7 @@ func (r *reader) rawPerLink(key scalar, n *yaml.Node) (each []rawBandwidth) {
 	}
 	for _, e := range entries {
 		if !e.twice {
-			each = append(each, r.rawBandwidth(e.key, e.value, "egress of link "+quote(e.key.text), maxKeys))
+			each = append(each, r.rawBandwidth(e.key, e.value, "egress of link "+quote(e.key.text), eachKeys))
 		}
 	}
 	return each

@@ -52,18 +52,24 @@ type schemaLink struct {
 type schemaWorkload struct {
 	Match    []schemaMatch    `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
 	Priority schemaPriority   `json:"priority,omitzero"`
-	Egress   *schemaEgress    `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out."`
+	Egress   *schemaEgress    `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out\\, and get."`
 	Ingress  *schemaBandwidth `json:"ingress,omitempty" jsonschema:"description=What its sockets may receive\\, by any device but loopback."`
 	Via      string           `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
 }
 
 type schemaEgress struct {
-	Max   string                     `json:"max,omitempty" jsonschema:"description=Of the declared links together\\, on the wire\\, the Ethernet header included: 64Kbit to 100Gbit.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit)$,example=50Mbit"`
-	Links map[string]schemaBandwidth `json:"links,omitempty" jsonschema:"description=Of single links\\, by interface name."`
+	Max   string                `json:"max,omitempty" jsonschema:"description=The most that they may take of the declared links together\\, on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the rate of the only link.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Min   string                `json:"min,omitempty" jsonschema:"description=What they get of each declared link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
+	Links map[string]schemaEach `json:"links,omitempty" jsonschema:"description=Of single links\\, by interface name."`
+}
+
+type schemaEach struct {
+	Max string `json:"max,omitempty" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the link's rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Min string `json:"min,omitempty" jsonschema:"description=What they get of this link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
 }
 
 type schemaBandwidth struct {
-	Max string `json:"max" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit)$,example=50Mbit"`
+	Max string `json:"max" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit; of a link also a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
 }
 
 type schemaContract struct {
@@ -96,12 +102,18 @@ func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
 	s.Not = &jsonschema.Schema{Properties: netPrio, Required: []string{"via"}, AnyOf: limits}
 }
 
-// JSONSchemaExtend asks for a limit.
+// JSONSchemaExtend asks for a limit or a share.
 func (schemaEgress) JSONSchemaExtend(s *jsonschema.Schema) {
 	one := uint64(1)
 	if links, ok := s.Properties.Get("links"); ok {
 		links.PropertyNames, links.MinProperties = linkNameSchema(), &one
 	}
+	s.MinProperties = &one
+}
+
+// JSONSchemaExtend asks for a limit or a share.
+func (schemaEach) JSONSchemaExtend(s *jsonschema.Schema) {
+	one := uint64(1)
 	s.MinProperties = &one
 }
 

@@ -170,9 +170,10 @@ func (g *Generation) SetArriving(c plan.Contract, l plan.Limit, all map[string]p
 
 // removeArriving is SetArriving to no limit.
 func (g *Generation) removeArriving(c plan.Contract) error {
+	of := plan.Owner{Contract: c.ID, Link: plan.AtSockets}
 	t, err := g.openReceive()
 	if errors.Is(err, ErrAbsent) {
-		return nil
+		return g.removeBudget(of) // of a first limit that was broken off
 	}
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (g *Generation) removeArriving(c plan.Contract) error {
 	if err := g.putArriving(t.contracts, c, plan.Limit{}); err != nil {
 		return err
 	}
-	if err := g.removeBudget(plan.Owner{Contract: c.ID, Link: plan.AtSockets}); err != nil {
+	if err := g.removeBudget(of); err != nil {
 		return err
 	}
 	left, err := g.arriving()

@@ -54,6 +54,12 @@ func TestApplyAsTcSeesIt(t *testing.T) {
 			"class htb 7e1f:403 parent 7e1f:1 leaf 7e63: prio 0 quantum 81920",
 			"qdisc bfifo 7e67: parent 7e1f:407 limit 128Kb",
 		},
+		"htb share buckets": {
+			"class htb 7e1f:3001 parent 7e1f:1 rate 30Mbit ceil 100Mbit linklayer ethernet burst 19657b/1 mpu 0b cburst 64Kb/1 mpu 0b level 6",
+			"class htb 7e1f:2017 parent 7e1f:3001 leaf 500f: prio 0 quantum 81923 rate 8bit ceil 100Mbit linklayer ethernet burst 1b",
+			"class htb 7e1f:2022 parent 7e1f:3002 leaf 5012: prio 2 quantum 81923 rate 8bit ceil 100Mbit",
+			"qdisc bfifo 500f: parent 7e1f:2017 limit 128Kb",
+		},
 		"htb 400G": {"class htb 7e1f:1 root rate 400Gbit ceil 400Gbit"},
 		"prio": {
 			"qdisc prio 7e1f: root bands 4 priomap 3 3 3 3 2 2 2 2 1 1 1 1 0 0 0 0",
@@ -128,6 +134,9 @@ func TestCutShort(t *testing.T) {
 		{"", "htb reversed"}, {"htb 100M", "htb 40G"}, {"htb 100M", "htb buckets"}, {"htb buckets", "htb two buckets"}, {"htb buckets", "htb buckets reversed"}, {"htb 100M", "htb one class"}, {"htb slow", "htb fq_codel slow"},
 		{"htb 100M", "prio 2 shaped"}, {"prio 2 shaped", "htb 100M"}, {"prio", "prio reversed"}, {"prio 16", "prio"},
 		{"prio", "ets"}, {"ets shaped", "mqprio 3"}, {"mqprio 4", "mqprio 3"}, {"mqprio 4", "htb 100M"}, {"fq banded", "fq"},
+		{"htb 100M", "htb shares"}, {"htb shares", "htb 100M"}, {"htb shares", "htb other shares"}, {"htb other shares", "htb shares"},
+		{"htb shares", "htb shares apart"}, {"htb shares apart", "htb other shares"},
+		{"htb shares", "htb share buckets"}, {"htb buckets", "htb share buckets"}, {"htb share buckets", "htb buckets"},
 	}
 	for _, change := range changes {
 		from, to := find(change[0]), find(change[1])
@@ -157,7 +166,7 @@ func TestCutShort(t *testing.T) {
 				}
 				if s, err := Read(link.Index); err != nil {
 					t.Errorf("after %d of %d ops: %v", cut, len(ops), err)
-				} else if s.Err() == nil && s.Queue == to.Normal() && cut < len(ops) {
+				} else if s.Err() == nil && s.Queue.Equal(to.Normal()) && cut < len(ops) {
 					t.Errorf("after %d of %d ops nothing seems to be left to do", cut, len(ops))
 				}
 				if cut%2 == 1 { // by turns: finish, or give up

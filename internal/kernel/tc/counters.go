@@ -36,19 +36,7 @@ type Bucket struct {
 // [ErrForeign] where the root is not ours, and [ErrDrift] where a class or its
 // leaf is missing.
 func Counters(link int) ([]ClassCounters, error) {
-	c, err := dial()
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	all, err := readEntries(c, link)
-	if err != nil {
-		return nil, err
-	}
-	if root := all.root(); root.handle != rootHandle {
-		return nil, refuse(link, ErrForeign, "%s has no classes of Weir's", root)
-	}
-	q, err := all.recognise()
+	all, q, err := readQueue(link)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +45,24 @@ func Counters(link int) ([]ClassCounters, error) {
 		return nil, refuse(link, ErrDrift, "count classes: %v", err)
 	}
 	return out, nil
+}
+
+// readQueue is what is at a root of ours, and which queue it is.
+func readQueue(link int) (entries, plan.Queue, error) {
+	c, err := dial()
+	if err != nil {
+		return nil, plan.Queue{}, err
+	}
+	defer c.close()
+	all, err := readEntries(c, link)
+	if err != nil {
+		return nil, plan.Queue{}, err
+	}
+	if root := all.root(); root.handle != rootHandle {
+		return nil, plan.Queue{}, refuse(link, ErrForeign, "%s has no classes of Weir's", root)
+	}
+	q, err := all.recognise()
+	return all, q, err
 }
 
 func (all entries) counters(q plan.Queue) ([]ClassCounters, error) {
@@ -69,11 +75,15 @@ func (all entries) counters(q plan.Queue) ([]ClassCounters, error) {
 	if q.Classes < 0 || q.Classes > policy.Levels {
 		return nil, fmt.Errorf("%d classes are none of Weir's", q.Classes)
 	}
-	out := make([]ClassCounters, q.Classes)
+	have, out := all.index(), make([]ClassCounters, q.Classes)
 	for c := range out {
 		out[c].Class = c
 		for b := range q.Leaves() {
-			s, err := all.leafStats(q, c, b)
+			class := uint32(0)
+			if q.Scheduler == policy.HTB {
+				class = htbClassID(q, c, b)
+			}
+			s, err := have.leafStats(leafHandle(q, c, b), class)
 			if err != nil {
 				return nil, err
 			}
@@ -84,23 +94,24 @@ func (all entries) counters(q plan.Queue) ([]ClassCounters, error) {
 	return out, nil
 }
 
-// leafStats is what one leaf has sent and not sent.
-func (all entries) leafStats(q plan.Queue, c, bucket int) (stats, error) {
-	leaf, ok := all.find(false, leafHandle(q, c, bucket))
+// leafStats is what one leaf has sent and not sent; class is HTB's around it, 0
+// where there is none.
+func (have index) leafStats(leaf, class uint32) (stats, error) {
+	qdisc, ok := have[id{false, leaf}]
 	if !ok {
-		return stats{}, fmt.Errorf("leaf %s is missing", handleString(leafHandle(q, c, bucket)))
+		return stats{}, fmt.Errorf("leaf %s is missing", handleString(leaf))
 	}
-	if q.Scheduler != policy.HTB {
-		return leaf.stats, nil
+	if class == 0 {
+		return qdisc.stats, nil
 	}
 	// HTB's class knows when it had to wait; its drops lack what fq_codel
 	// drops at dequeue, so those stay the leaf's.
-	class, ok := all.find(true, htbClassID(q, c, bucket))
+	around, ok := have[id{true, class}]
 	if !ok {
-		return stats{}, fmt.Errorf("class %s is missing", handleString(htbClassID(q, c, bucket)))
+		return stats{}, fmt.Errorf("class %s is missing", handleString(class))
 	}
-	s := leaf.stats
-	s.packets, s.bytes, s.overlimits = class.stats.packets, class.stats.bytes, class.stats.overlimits
+	s := qdisc.stats
+	s.packets, s.bytes, s.overlimits = around.stats.packets, around.stats.bytes, around.stats.overlimits
 	return s, nil
 }
 

@@ -17,7 +17,7 @@ const (
 
 	rootHandle   = uint32(plan.RootHandle) << 16
 	shapedHandle = uint32(plan.ShapedHandle) << 16
-	shaperClass  = rootHandle | 1 // HTB's one inner class, or the one class of a shaper
+	shaperClass  = rootHandle | 1 // the class that all of HTB's hang from, or the one class of a shaper
 )
 
 // htbClassID is the id of the HTB class that is one leaf of plan class c. A packet
@@ -30,6 +30,14 @@ func leafHandle(q plan.Queue, c, bucket int) uint32 {
 		return uint32(plan.LeafHandle+c) << 16
 	}
 	return uint32(plan.LeafHandle+0x10*c+bucket) << 16
+}
+
+// shareClassID is the id of the HTB class that has share n, shareLeafID that of one
+// leaf below it, and shareLeafHandle the handle of the qdisc in there.
+func shareClassID(n int) uint32        { return rootHandle | plan.ShareInner(n) }
+func shareLeafID(n, bucket int) uint32 { return rootHandle | plan.ShareMinor(n, bucket) }
+func shareLeafHandle(n, bucket int) uint32 {
+	return uint32(plan.ShareHandle+plan.MaxBuckets*n+bucket) << 16
 }
 
 func major(h uint32) uint32 { return h &^ 0xffff }

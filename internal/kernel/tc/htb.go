@@ -98,7 +98,12 @@ func tickString(t uint32, rate uint64) string {
 	return fmt.Sprintf("%db (%d ticks)", bytes, t)
 }
 
-func (o htbClass) inPlace(optionSet) bool { return true }
+// inPlace: HTB takes another prio for a leaf, but while packets wait in it, it
+// stays where it was; under load that is for good.
+func (o htbClass) inPlace(other optionSet) bool {
+	have, ok := other.(htbClass)
+	return o.inner || ok && have.prio == o.prio
+}
 
 func decodeHTBClass(b []byte) (optionSet, error) {
 	var o htbClass

@@ -68,7 +68,7 @@ func holds(t testing.TB, link testutil.End, q plan.Queue) {
 	if err := s.Err(); err != nil {
 		t.Errorf("read %+v: %v", q, err)
 	}
-	if s.Queue != q.Normal() {
+	if !s.Queue.Equal(q.Normal()) {
 		t.Errorf("read %+v\nwant %+v", s.Queue, q.Normal())
 	}
 }
@@ -99,6 +99,16 @@ func queueCases() []queueCase {
 		q.Buckets = n
 		return q
 	}
+	shares := func(q plan.Queue, all ...plan.Share) plan.Queue {
+		q.Shares = all
+		return q
+	}
+	share := func(min policy.Rate, class uint8) plan.Share { return plan.Share{Min: min, Class: class} }
+	full := shares(htb(100*M, 4, plan.LeafBFIFO), share(20*M, 0), share(30*M, 3), share(50*M, 1))
+	many := shares(htb(G, 4, plan.LeafBFIFO))
+	for n := range plan.MaxShares {
+		many.Shares = append(many.Shares, share(plan.MinRate+policy.Rate(n)*8, uint8(n%4)))
+	}
 	mixed := htb(100*M, 4, plan.LeafBFIFO)
 	mixed.Map = reversed
 	mixedPrio := bands(policy.Prio, 0, 4, plan.LeafBFIFO)
@@ -117,6 +127,14 @@ func queueCases() []queueCase {
 		{"htb buckets reversed", mixedBuckets, nil},
 		{"htb fq_codel", htb(G, 4, plan.LeafFQCodel), []string{"fq_codel qdisc"}},
 		{"htb fq_codel slow", htb(M, 4, plan.LeafFQCodel), []string{"fq_codel qdisc"}},
+		{"htb shares", full, nil},
+		{"htb other shares", shares(htb(100*M, 4, plan.LeafBFIFO), share(12_345_678, 2)), nil},
+		{"htb share buckets", buckets(full, 8), nil},
+		{"htb shares apart", shares(htb(100*M, 4, plan.LeafBFIFO), plan.Share{}, share(30*M, 2), plan.Share{}, share(M, 0), plan.Share{}), nil},
+		{"htb share slow", shares(htb(64_000, 8, plan.LeafBFIFO), share(plan.MinRate, 7)), nil},
+		{"htb share 400G", shares(htb(400*G, 2, plan.LeafBFIFO), share(399*G, 1)), nil},
+		{"htb many shares", many, nil},
+		{"htb share fq_codel", shares(htb(G, 4, plan.LeafFQCodel), share(500*M, 0), share(M, 2)), []string{"fq_codel qdisc"}},
 		{"prio", bands(policy.Prio, 0, 4, plan.LeafBFIFO), []string{"prio qdisc"}},
 		{"prio reversed", mixedPrio, []string{"prio qdisc"}},
 		{"prio 16", bands(policy.Prio, 0, 16, plan.LeafBFIFO), []string{"prio qdisc"}},

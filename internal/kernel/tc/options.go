@@ -18,7 +18,7 @@ type optionSet interface {
 	// words are the settings by name, in the order in which they are told.
 	words() []word
 	// inPlace reports that the kernel can change from other to this without a
-	// new qdisc.
+	// new qdisc or class.
 	inPlace(other optionSet) bool
 }
 

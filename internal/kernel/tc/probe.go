@@ -133,7 +133,7 @@ func (c *conn) tryBands(link int) error {
 	if err := c.send(addOp(link, nodes[0], false).message); err != nil {
 		return err
 	}
-	if s, err := read(c, link); err != nil || s.Queue == want {
+	if s, err := read(c, link); err != nil || s.Queue.Equal(want) {
 		return err
 	}
 	return unix.ENOENT

@@ -93,13 +93,14 @@ func (c *conn) filters(link int, parent uint32) (entries, error) {
 // drift compares what is with what Weir builds, both ways.
 func drift(all, filters entries, want []node) ([]string, error) {
 	var out []string
+	have := all.index()
 	for _, n := range want {
-		e, ok := all.find(n.class, n.handle)
+		e, ok := have[n.id()]
 		if !ok || !n.is(e) {
 			out = append(out, fmt.Sprintf("%s is missing", n))
 			continue
 		}
-		words, err := n.differs(e)
+		words, _, err := n.differs(e)
 		if err != nil {
 			return nil, err
 		}
@@ -121,17 +122,17 @@ func drift(all, filters entries, want []node) ([]string, error) {
 // our mqprio by itself has no handle.
 func (all entries) unexpected(want []node) entries {
 	var out entries
-next:
+	wanted := make(map[id]node, len(want))
+	for _, n := range want {
+		wanted[n.id()] = n
+	}
 	for _, e := range all {
 		if e.besideRoot() || e.isClass() && e.kind != "htb" || e.isQdisc() && e.byKernel() {
 			continue
 		}
-		for _, n := range want {
-			if n.is(e) {
-				continue next
-			}
+		if n, ok := wanted[e.id()]; !ok || !n.is(e) {
+			out = append(out, e)
 		}
-		out = append(out, e)
 	}
 	return out
 }

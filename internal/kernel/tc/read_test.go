@@ -25,7 +25,7 @@ func TestReadRootsOfOthers(t *testing.T) {
 			tc(t, strings.ReplaceAll(test.args, "LINK", link.Name))
 		}
 		s, err := Read(link.Index)
-		if err != nil || s.Root != test.want || s.Queue != (plan.Queue{Scheduler: policy.None}) || s.Err() != nil {
+		if err != nil || s.Root != test.want || !s.Queue.Equal(plan.Queue{Scheduler: policy.None}) || s.Err() != nil {
 			t.Errorf("%s: %+v, %v, want %+v", test.args, s, err, test.want)
 		}
 	}
@@ -52,6 +52,17 @@ func TestDrift(t *testing.T) {
 		{"htb buckets", "class add dev LINK parent 7e1f:1 classid 7e1f:18 htb rate 1mbit", "htb class 7e1f:18 at 7e1f:1 is not Weir's"},
 		{"htb buckets", "class change dev LINK parent 7e1f:1 classid 7e1f:204 htb rate 9mbit ceil 100mbit quantum 81923 prio 2", "rate is 9Mbit, not 120bit"},
 		{"htb two buckets", "class add dev LINK parent 7e1f:1 classid 7e1f:103 htb rate 1mbit", "htb class 7e1f:103 at 7e1f:1: rate is 1Mbit, not 8bit"},
+		{"htb shares", "qdisc del dev LINK parent 7e1f:2010 handle 5008:", "bfifo qdisc 5008: at 7e1f:2010 is missing"},
+		{"htb shares", "class del dev LINK classid 7e1f:2010", "htb class 7e1f:2010 at 7e1f:3001 is missing"},
+		{"htb shares", "class change dev LINK parent 7e1f:3000 classid 7e1f:2000 htb rate 9mbit ceil 100mbit quantum 65551 prio 3", "rate is 9Mbit, not 8bit"},
+		{"htb shares", "class change dev LINK parent 7e1f:1 classid 7e1f:3000 htb rate 40mbit ceil 100mbit", "htb class 7e1f:3000 at 7e1f:1: burst is 1600b, not 26214b (81920 ticks)"},
+		{"htb shares", "class change dev LINK parent 7e1f:1 classid 7e1f:3000 htb rate 1kbit ceil 100mbit", "is nothing that Weir builds: share 0 of 1Kbit is below 8Kbit"},
+		{"htb shares", "class add dev LINK parent 7e1f:3000 classid 7e1f:99 htb rate 1mbit", "htb class 7e1f:99 at 7e1f:3000 is not Weir's"},
+		{"htb 100M", "class add dev LINK parent 7e1f:1 classid 7e1f:3001 htb rate 1mbit", "htb class 7e1f:2010 at 7e1f:3001 is missing"},
+		{"htb 100M", "class add dev LINK parent 7e1f:1 classid 7e1f:2008 htb rate 1mbit", "htb class 7e1f:2008 at 7e1f:1 is not Weir's"},
+		{"htb 100M", "class add dev LINK parent 7e1f:1 classid 7e1f:2010 htb rate 8bit", "htb class 7e1f:3001 at 7e1f:1 is missing"},
+		{"htb 100M", "class add dev LINK parent 7e1f:1 classid 7e1f:2011 htb rate 8bit", "htb class 7e1f:2011 at 7e1f:1 is not Weir's"},
+		{"htb share buckets", "class del dev LINK classid 7e1f:2017", "htb class 7e1f:2017 at 7e1f:3001 is missing"},
 		{"prio", "qdisc del dev LINK parent 7e1f:2 handle 7e32:", "bfifo qdisc 7e32: at 7e1f:2 is missing"},
 		{"prio", "qdisc change dev LINK root handle 7e1f: prio bands 5 priomap 3 3 3 3 2 2 2 2 1 1 1 1 0 0 0 0", "bfifo qdisc 7e33: at 7e1f:2 is missing"},
 		{"prio 2 shaped", "qdisc del dev LINK parent 7e1f:1 handle 7e20:", "htb qdisc 7e1f: at the root has no classes of Weir's"},

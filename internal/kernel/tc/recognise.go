@@ -36,7 +36,7 @@ func (all entries) recogniseHTB(root htbRoot) (plan.Queue, error) {
 		if err != nil {
 			return plan.Queue{}, err
 		}
-		rate = policy.Rate(o.(htbClass).rate * 8)
+		rate = policy.Rate(lineOf(o.(htbClass)) * 8)
 	}
 	if e, ok := all.find(false, shapedHandle); ok {
 		o, err := decode(e)
@@ -47,6 +47,9 @@ func (all entries) recogniseHTB(root htbRoot) (plan.Queue, error) {
 	}
 	q := plan.Queue{Scheduler: policy.HTB, Rate: rate, Leaf: all.leafKind(), Buckets: all.bucketCount(root)}
 	if err := all.recogniseClasses(&q); err != nil {
+		return plan.Queue{}, err
+	}
+	if err := all.recogniseShares(&q); err != nil {
 		return plan.Queue{}, err
 	}
 	return q, nil

@@ -18,8 +18,8 @@ const (
 
 // floorRate is the guaranteed rate of every HTB leaf in byte/s. HTB serves what
 // is within its own rate before anything that borrows, whatever its prio, so
-// this is the share that a more urgent class can not take: it has to be as good
-// as nothing. HTB refuses 0. A hundred-thousandth of the rate, at most 1 kbit/s
+// this is what a more urgent class can not take: it has to be as good as
+// nothing. HTB refuses 0. A hundred-thousandth of the rate, at most 1 kbit/s
 // (a full frame in 12 s), leaves eight classes less than a ten-thousandth; the
 // buckets of a class divide it. (HTB forgives debts after a minute, so that even
 // a leaf of 64 KiB packets moves one a minute.)
@@ -40,9 +40,9 @@ func burst(rate uint64) uint64 {
 }
 
 // quantumBase is the quantum of an HTB class, one GSO packet; only classes of the
-// same prio share by it, and without buckets no two of Weir's have the same. Its
-// lower 16 bits are free to say which priorities the class carries (see
-// [quantumOf]).
+// same prio take turns by it: the leaves of a plan class, and those of the shares
+// that borrow as it does, which have the same. Its lower 16 bits are free to say
+// which priorities the class carries (see [quantumOf]).
 const quantumBase = gsoPacket
 
 // bucketQuantum is what a bucket may send before it is the next one's turn. It

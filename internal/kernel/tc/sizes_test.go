@@ -76,7 +76,7 @@ func TestBucketSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		features := plan.Features{Qdiscs: map[string]bool{"htb": true, "bfifo": true}}
 		rate := policy.Rate(rapid.Uint64Range(uint64(plan.MinRate), 1e12).Draw(t, "rate"))
-		rung, why := plan.Choose(policy.Link{Rate: rate, Scheduler: policy.Auto}, plan.LinkFacts{}, features)
+		rung, why := plan.Choose(policy.Link{Rate: rate, Scheduler: policy.Auto}, nil, plan.LinkFacts{}, features)
 		if why != "" {
 			t.Fatal(why)
 		}
@@ -109,7 +109,7 @@ func TestQuantumKeepsMap(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := dumped(nodes).recognise(); err != nil || got != q {
+		if got, err := dumped(nodes).recognise(); err != nil || !got.Equal(q) {
 			t.Errorf("recognised %+v, %v, want %+v", got, err, q)
 		}
 	})

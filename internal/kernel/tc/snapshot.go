@@ -115,10 +115,6 @@ func offloadRequested(e entry) bool {
 
 // parentsFirst orders objects so that each can be added after those before it.
 func parentsFirst(left []Object) ([]Object, error) {
-	type id struct {
-		class  bool
-		handle uint32
-	}
 	classes, done := map[uint32]bool{}, map[id]bool{}
 	for _, o := range left {
 		if o.Class {

@@ -20,8 +20,8 @@ type Options struct {
 // then gives those that are left to do, and the link carries packets meanwhile,
 // unordered. Asking never changes anything.
 //
-// A tree of ours that only differs in rates, limits or priomap is changed in
-// its place; everything else goes by way of the kernel's default qdisc.
+// A tree of ours that only differs in rates, limits, priomap or shares is changed
+// in its place; everything else goes by way of the kernel's default qdisc.
 func Steps(link int, want plan.Queue, opts Options) ([]Op, error) {
 	nodes, err := build(want, opts.TXQueues)
 	if err != nil {
@@ -92,10 +92,12 @@ func addAll(link int, want []node, replace bool) []Op {
 // needsRebuild reports that a tree of ours can not be mended where it stands:
 // another scheduler, another number of classes, a class that hangs elsewhere or
 // does not belong. (Deleting a single class fails as soon as a filter of
-// anybody points to it.)
-func needsRebuild(have entries, want []node) (bool, error) {
+// anybody points to it.) Shares come and go in a tree that stands, and so does a
+// leaf of one that is to borrow as another class.
+func needsRebuild(all entries, want []node) (bool, error) {
+	have := all.index()
 	for _, n := range want {
-		e, ok := have.find(n.class, n.handle)
+		e, ok := have[n.id()]
 		if !ok {
 			if n.parent == rootParent && !n.class {
 				return true, nil
@@ -108,16 +110,16 @@ func needsRebuild(have entries, want []node) (bool, error) {
 			}
 			continue
 		}
-		o, err := decode(e)
+		words, inPlace, err := n.differs(e)
 		if err != nil {
 			return false, err
 		}
-		if len(differences(o.words(), n.options.words())) > 0 && !n.options.inPlace(o) {
+		if _, _, share := e.ofShare(); len(words) > 0 && !inPlace && !share {
 			return true, nil
 		}
 	}
-	for _, e := range have.unexpected(want) {
-		if e.isClass() {
+	for _, e := range all.unexpected(want) {
+		if _, _, share := e.ofShare(); e.isClass() && !share {
 			return true, nil
 		}
 	}
@@ -126,26 +128,30 @@ func needsRebuild(have entries, want []node) (bool, error) {
 
 // repair mends a tree of ours in its place: what does not belong goes first,
 // as a wrong leaf stands where the right one has to be.
-func repair(link int, have, filters entries, want []node) ([]Op, error) {
+func repair(link int, all, filters entries, want []node) ([]Op, error) {
 	var ops []Op
 	for _, parent := range parents(filters) {
 		ops = append(ops, flushOp(link, parent))
 	}
-	for _, e := range have.unexpected(want) {
+	for _, e := range leaving(all.unexpected(want)) {
 		ops = append(ops, deleteOp(link, e))
 	}
+	have, anew := all.index(), map[uint32]bool{}
 	for _, n := range want {
-		e, ok := have.find(n.class, n.handle)
-		if !ok || !n.is(e) {
+		e, ok := have[n.id()]
+		if !ok || !n.is(e) || anew[n.parent] {
 			ops = append(ops, addOp(link, n, false))
 			continue
 		}
-		words, err := n.differs(e)
-		if err != nil {
+		words, inPlace, err := n.differs(e)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if len(words) > 0 {
+		case len(words) == 0:
+		case inPlace:
 			ops = append(ops, changeOp(link, n, strings.Join(words, ", ")))
+		default: // a share's leaf, which takes its queue along
+			ops, anew[n.handle] = append(ops, deleteOp(link, e), addOp(link, n, false)), true
 		}
 	}
 	return ops, nil

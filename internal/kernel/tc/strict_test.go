@@ -36,7 +36,7 @@ func strict(t *testing.T, q plan.Queue) {
 	t.Helper()
 	for _, q.Rate = range []policy.Rate{100_000_000, 1_000_000} { // an emulated CPU does not fill 100 Mbit/s
 		link, sink := wire(t, 1)
-		all, held := drain(t, link, sink, q)
+		all, held := drain(t, link, sink, q, upTo(q.Classes))
 		for c := range q.Classes {
 			waitsItsTurn(t, q, all, c)
 		}
@@ -47,10 +47,18 @@ func strict(t *testing.T, q plan.Queue) {
 	t.Error("at no rate the line was full while packets waited")
 }
 
-// An arrival is a packet at the far end: of which class, and when.
+// An arrival is a packet at the far end: of which class, and when. Shares are
+// numbered behind the classes.
 type arrival struct {
 	class int
 	at    time.Time
+}
+
+func upTo(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
 }
 
 const (
@@ -58,22 +66,23 @@ const (
 	wireSize = payload + 42 // with the headers of UDP, IPv4 and Ethernet
 )
 
-// drain builds a queue, fills its classes while the line is held to next to
-// nothing, and gives the line its rate. It returns what arrives from the moment
-// when the queue was full, in order, and how much of it while the line was held.
-func drain(t *testing.T, link testutil.End, sink *net.UDPConn, q plan.Queue) (all []arrival, held int) {
+// drain builds a queue, fills some of its classes and shares while the line is
+// held to next to nothing, and gives the line its rate. It returns what arrives
+// from the moment when the queue was full, in order, and how much of it while the
+// line was held.
+func drain(t *testing.T, link testutil.End, sink *net.UDPConn, q plan.Queue, fills []int) (all []arrival, held int) {
 	t.Helper()
 	apply(t, link, q)
-	hold := policy.Rate(100_000)
-	if q.Scheduler == policy.HTB {
-		hold = max(hold, q.Rate/100) // leaves send within their floors, and the line has to make up for it
+	sent := make([]int, q.Classes+len(q.Shares))
+	for _, c := range fills { // HTB's leaves have a frame in store, which a held line would owe for long
+		sent[c] = sendLeaves(t, link, q, c, 2)
 	}
-	tc(t, fmt.Sprintf("class change dev %s parent root classid 7e1f:1 htb rate %dbit ceil %[2]dbit burst 1600 cburst 1600 quantum 65536", link.Name, hold))
-	sent := make([]int, q.Classes)
-	for c := range sent {
-		sent[c] = fill(t, link, q, c)
+	atRest(t, link)
+	holdLine(t, link, q)
+	for _, c := range fills {
+		sent[c] += fill(t, link, q, c)
 	}
-	full := packets(mustCount(t, link))
+	full := packets(countAll(t, link))
 	ops, err := Steps(link.Index, q, Options{})
 	if err == nil {
 		err = runAll(ops) // changes the rate where it stands
@@ -81,8 +90,9 @@ func drain(t *testing.T, link testutil.End, sink *net.UDPConn, q plan.Queue) (al
 	if err != nil {
 		t.Fatal(err)
 	}
-	held = packets(mustCount(t, link)) - full
-	rest := atRest(t, link)
+	held = packets(countAll(t, link)) - full
+	atRest(t, link)
+	rest := countAll(t, link)
 	for c, counted := range rest {
 		if n := int(counted.Packets + counted.Drops); n != sent[c] {
 			t.Errorf("class %d counts %d packets of %d", c, n, sent[c])
@@ -94,38 +104,79 @@ func drain(t *testing.T, link testutil.End, sink *net.UDPConn, q plan.Queue) (al
 	return receive(t, sink, packets(rest))[full:], held
 }
 
-func packets(counters []ClassCounters) (sum int) {
+// holdLine leaves the line little, and each share less of it. A share sends
+// within its rate whatever is left of the line, and is in debt for as long as its
+// packet takes at the rate of that time: a tenth keeps that short.
+func holdLine(t *testing.T, link testutil.End, q plan.Queue) {
+	t.Helper()
+	hold := func(parent string, id uint32, rate policy.Rate) {
+		tc(t, fmt.Sprintf("class change dev %s parent %s classid %s htb rate %dbit ceil %[4]dbit burst 1600 cburst 1600 quantum 65536",
+			link.Name, parent, handleString(id), rate))
+	}
+	line := policy.Rate(100_000)
+	if q.Scheduler == policy.HTB {
+		line = max(line, q.Rate/100) // leaves send within their floors, and the line has to make up for it
+	}
+	for n, s := range q.Shares {
+		hold(handleString(shaperClass), shareClassID(n), s.Min/10)
+		line += s.Min / 10
+	}
+	hold("root", shaperClass, line)
+}
+
+// countAll counts the classes, and behind them the shares.
+func countAll(t *testing.T, link testutil.End) (all []ShareCounters) {
+	t.Helper()
+	for _, c := range mustCount(t, link) {
+		all = append(all, ShareCounters{c.Packets, c.Bytes, c.Drops, c.Backlog, c.QueueLen})
+	}
+	return append(all, mustShares(t, link)...)
+}
+
+func packets(counters []ShareCounters) (sum int) {
 	for _, c := range counters {
 		sum += int(c.Packets)
 	}
 	return sum
 }
 
-// fill sends to the leaves of a class until so much waits in it that one in fifty
-// would be seen, or as much as it holds, and returns the number of packets.
+// fill sends to the leaves of a class or share until so much waits in it that one
+// in fifty would be seen, or as much as it holds, and returns the number of
+// packets.
 func fill(t *testing.T, link testutil.End, q plan.Queue, class int) (sent int) {
 	t.Helper()
 	room := limit(uint64(q.Rate) / 8)
 	if q.Leaves() > 1 {
 		room = bucketLimit(uint64(q.Rate) / 8)
 	}
-	each := min(int(room)/wireSize, 160/q.Leaves())
-	level := policy.Level(slices.Index(q.Map[:], uint8(class)))
-	datagram := make([]byte, payload)
-	datagram[0] = uint8(class)
+	each := min(int(room)/wireSize, 160*(1+len(q.Shares))/q.Leaves())
 	for range 10 {
-		wait := int(mustCount(t, link)[class].QueueLen)
+		wait := int(countAll(t, link)[class].QueueLen)
 		if wait >= each*q.Leaves()*3/4 {
 			return sent
 		}
-		missing := each - wait/q.Leaves()
-		for b := range q.Leaves() {
-			sendUDP(t, link, q.Written(level)+uint32(b), missing, datagram)
-			sent += missing
-		}
+		sent += sendLeaves(t, link, q, class, each-wait/q.Leaves())
 	}
 	t.Fatalf("class %d does not fill up", class)
 	return 0
+}
+
+// sendLeaves sends so many packets to each leaf of a class or share, and returns
+// how many that are.
+func sendLeaves(t *testing.T, link testutil.End, q plan.Queue, class, each int) int {
+	t.Helper()
+	var written uint32
+	if class < q.Classes {
+		written = q.Written(policy.Level(slices.Index(q.Map[:], uint8(class))))
+	} else {
+		written = q.WrittenShare(class - q.Classes)
+	}
+	datagram := make([]byte, payload)
+	datagram[0] = uint8(class)
+	for b := range q.Leaves() {
+		sendUDP(t, link, written+uint32(b), each, datagram)
+	}
+	return each * q.Leaves()
 }
 
 // waitsItsTurn fails the test where a class sent while a more urgent one waited.

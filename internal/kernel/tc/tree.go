@@ -18,6 +18,8 @@ type node struct {
 	options        optionSet
 }
 
+func (n node) id() id { return id{n.class, n.handle} }
+
 func (n node) String() string { return objectString(n.class, n.kind, n.handle, n.parent) }
 
 // is reports that the entry is this node, whatever its options.
@@ -25,13 +27,14 @@ func (n node) is(e entry) bool {
 	return n.class == e.isClass() && n.kind == e.kind && n.handle == e.handle && n.parent == e.parent
 }
 
-// differs tells in words in which options the entry is not the node.
-func (n node) differs(e entry) ([]string, error) {
+// differs tells in words in which options the entry is not the node, and whether
+// they can be changed where it stands.
+func (n node) differs(e entry) (words []string, inPlace bool, err error) {
 	o, err := decode(e)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return differences(o.words(), n.options.words()), nil
+	return differences(o.words(), n.options.words()), n.options.inPlace(o), nil
 }
 
 func (n node) message(typ, flags uint16) message {
@@ -86,13 +89,9 @@ func shaper(rate uint64) node {
 }
 
 func buildHTB(q plan.Queue, rate uint64) []node {
-	top := shaper(rate)
-	inner := top.options.(htbClass)
-	inner.inner = true
-	top.options = inner
 	nodes := []node{
 		{kind: "htb", handle: rootHandle, parent: rootParent, options: htbRoot{q.ClassMinor(int(q.Map[0]), 0)}},
-		top,
+		{class: true, kind: "htb", handle: shaperClass, parent: rootParent, options: shaperOf(q, rate)},
 	}
 	floor := floorRate(rate, q.Leaves())
 	for c := range q.Classes {
@@ -102,13 +101,16 @@ func buildHTB(q plan.Queue, rate uint64) []node {
 				node{class: true, kind: "htb", handle: id, parent: shaperClass, options: htbClass{
 					rate: floor, ceil: rate,
 					burst: ticks(floorBurst, floor), cburst: ticks(burst(rate), rate),
-					prio: uint32(q.Classes - 1 - c), quantum: quantumOf(q, rate, c, b),
+					prio: prioOf(q, c), quantum: quantumOf(q, rate, c, b),
 				}},
 				leaf(q, leafHandle(q, c, b), id, rate))
 		}
 	}
-	return nodes
+	return append(nodes, buildShares(q, rate)...)
 }
+
+// prioOf is HTB's prio of plan class c: 0 is the most urgent.
+func prioOf(q plan.Queue, c int) uint32 { return uint32(q.Classes - 1 - c) }
 
 // buildBands is prio, or ets with all bands strict; band 0 is the last class.
 func buildBands(q plan.Queue, handle, parent uint32, rate uint64) []node {

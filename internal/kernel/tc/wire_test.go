@@ -109,12 +109,22 @@ func mustCount(t *testing.T, link testutil.End) []ClassCounters {
 	return c
 }
 
+func mustShares(t *testing.T, link testutil.End) []ShareCounters {
+	t.Helper()
+	s, err := Shares(link.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // atRest waits until nothing waits in the queue, and gives its counters then.
 func atRest(t *testing.T, link testutil.End) []ClassCounters {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		c := mustCount(t, link)
-		if !slices.ContainsFunc(c, func(c ClassCounters) bool { return c.QueueLen > 0 }) {
+		if !slices.ContainsFunc(c, func(c ClassCounters) bool { return c.QueueLen > 0 }) &&
+			!slices.ContainsFunc(mustShares(t, link), func(s ShareCounters) bool { return s.QueueLen > 0 }) {
 			return c
 		}
 	}

@@ -1,0 +1,192 @@
+package tc
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// HTB serves level by level, and only then by prio: first what is within the rate
+// of its leaf, then of a share, and last what borrows from the line. A share
+// sends within its rate even while the line is in debt, so nobody else can make
+// it wait; the line takes what it sent from those who borrow.
+
+// shareLeafRate is the guaranteed rate of a share's leaf in byte/s, the least that
+// HTB takes: the guarantee is the share's. What a leaf sends within its own rate
+// is charged to the share too, so the leaves' rates add nothing to it; they put a
+// packet of each leaf (HTB forgives debts after a minute) before its turn.
+const shareLeafRate = 1
+
+// shareLeafBurst is what a leaf has in store for that packet, in bytes. HTB sends
+// one of any size where there is something.
+const shareLeafBurst = 1
+
+// spare is the part of the line that the shaper has beyond it where shares come to
+// all of it. HTB charges the line for what shares and the floors of leaves send, but
+// can not hold them back; without spare its debt would grow for as long as all are
+// busy, to a minute's worth (HTB remembers no more), and whoever borrows would then
+// wait for that minute. At 100 Mbit/s floors came to 0.13 % where packets had 64 KiB.
+const spare = 512
+
+// allShared reports whether shares leave less of a line than the floors may take.
+func allShared(q plan.Queue, rate uint64) bool {
+	var sum uint64
+	for _, s := range q.Shares {
+		sum += uint64(s.Min) / 8
+	}
+	return sum > rate-rate/100
+}
+
+// shaperOf is the class that all of HTB's hang from. One that has spare has a ceil
+// that no other has, by which it is known.
+func shaperOf(q plan.Queue, rate uint64) htbClass {
+	line := rate
+	if allShared(q, rate) {
+		rate += rate / spare
+	}
+	o := shaper(rate).options.(htbClass)
+	o.inner = true
+	if rate != line {
+		o.ceil++
+		o.cburst = ticks(burst(o.ceil), o.ceil)
+	}
+	return o
+}
+
+// lineOf is the rate of the line, in byte/s, that a shaper holds.
+func lineOf(shaper htbClass) uint64 {
+	if shaper.ceil == shaper.rate {
+		return shaper.rate
+	}
+	return shaper.rate - shaper.rate/(spare+1)
+}
+
+// buildShares is what a queue has beside its classes, parents before their
+// children.
+func buildShares(q plan.Queue, rate uint64) []node {
+	var nodes []node
+	for n, s := range q.Shares {
+		if s == (plan.Share{}) {
+			continue
+		}
+		nodes = append(nodes, shareNode(q, n, rate))
+		for b := range q.Leaves() {
+			nodes = append(nodes, shareLeafNodes(q, n, b, rate)...)
+		}
+	}
+	return nodes
+}
+
+// shareNode is the inner class that has the share. Its burst is as long as the
+// shaper's, not as large, so that all shares that were idle take the line from
+// urgent classes no longer than that together; what a packet overdraws, however
+// large, a share repays. It loses only what it could not send for as long as
+// that: timers are not so late, and HTB makes it wait for no packet of another,
+// however large.
+func shareNode(q plan.Queue, n int, rate uint64) node {
+	b := ticks(burst(rate), rate)
+	return node{class: true, kind: "htb", handle: shareClassID(n), parent: shaperClass, options: htbClass{
+		rate: uint64(q.Shares[n].Min) / 8, ceil: rate, burst: b, cburst: b, quantum: quantumBase, inner: true,
+	}}
+}
+
+// shareLeafNodes are one leaf of a share and the queue in it. It borrows as a leaf
+// of the share's class: in its turn, and by the same quantum. As it may have the
+// whole line then, its queue has the room of a class's. Only an fq_codel is timed
+// by what the share is sure of, as a frame may take that long.
+func shareLeafNodes(q plan.Queue, n, bucket int, rate uint64) []node {
+	s := q.Shares[n]
+	drains := rate
+	if q.Leaf == plan.LeafFQCodel {
+		drains = uint64(s.Min) / 8
+	}
+	id := shareLeafID(n, bucket)
+	return []node{
+		{class: true, kind: "htb", handle: id, parent: shareClassID(n), options: htbClass{
+			rate: shareLeafRate, ceil: rate,
+			burst: ticks(shareLeafBurst, shareLeafRate), cburst: ticks(burst(rate), rate),
+			prio: prioOf(q, int(s.Class)), quantum: quantumOf(q, rate, int(s.Class), bucket),
+		}},
+		leaf(q, shareLeafHandle(n, bucket), id, drains),
+	}
+}
+
+// shareItself stands for the inner class where others have the number of a leaf.
+const shareItself = -1
+
+// ofShare says which share a class is part of, and which of its leaves it is, or
+// shareItself; ok is false for what is no share's.
+func (e entry) ofShare() (n, bucket int, ok bool) {
+	if !e.isClass() || e.kind != "htb" || major(e.handle) != rootHandle {
+		return 0, 0, false
+	}
+	if n, ok = plan.ShareOfInner(minor(e.handle)); ok {
+		return n, shareItself, true
+	}
+	return plan.ShareOfMinor(minor(e.handle))
+}
+
+// recogniseShares fills in the shares of which there is a class.
+func (all entries) recogniseShares(q *plan.Queue) error {
+	count := 0
+	for _, e := range all {
+		if n, _, ok := e.ofShare(); ok {
+			count = max(count, n+1)
+		}
+	}
+	have := all.index()
+	for n := range count {
+		s, err := have.recogniseShare(*q, n)
+		if err != nil {
+			return err
+		}
+		if s != (plan.Share{}) {
+			q.Shares = append(append(q.Shares, make([]plan.Share, n-len(q.Shares))...), s)
+		}
+	}
+	return nil
+}
+
+// recogniseShare is the zero Share where there is none of it. Of one that has only
+// leaves it makes the least that can be built, so that what is missing is named.
+func (have index) recogniseShare(q plan.Queue, n int) (s plan.Share, err error) {
+	for b := q.Leaves() - 1; b >= 0; b-- { // the first has the last word
+		o, ok, err := have.htbClass(shareLeafID(n, b))
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			s = plan.Share{Min: plan.MinRate, Class: uint8(max(q.Classes-1-int(o.prio), 0))}
+		}
+	}
+	o, ok, err := have.htbClass(shareClassID(n))
+	if ok {
+		s.Min = policy.Rate(o.rate * 8)
+	}
+	return s, err
+}
+
+// leaving is what does not belong, such that each can be deleted in its turn:
+// qdiscs, and shares from the last on, a share's leaves before it. A class takes
+// its qdisc along.
+func leaving(unexpected entries) entries {
+	all := unexpected.index()
+	var qdiscs, classes entries
+	for _, e := range unexpected {
+		_, along := all[id{true, e.parent}]
+		switch {
+		case e.isClass():
+			classes = append(classes, e)
+		case !along:
+			qdiscs = append(qdiscs, e)
+		}
+	}
+	slices.SortFunc(classes, func(a, b entry) int {
+		n, bucket, _ := a.ofShare()
+		m, other, _ := b.ofShare()
+		return cmp.Or(cmp.Compare(m, n), cmp.Compare(other, bucket))
+	})
+	return append(qdiscs, classes...)
+}

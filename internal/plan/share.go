@@ -1,0 +1,225 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A Share is a part of the line that one workload has whenever it wants it. HTB
+// serves what is within its own rate before anything that borrows; what a share
+// leaves idle, all borrow in order of their priorities, and so does its workload
+// beyond its share. The zero Share is nobody's.
+type Share struct {
+	Min   policy.Rate // in bits on the wire, the Ethernet header included
+	Class uint8       // as whose packets its own borrow
+}
+
+// MaxShares is the most workloads that can have a share of one link.
+const MaxShares = 256
+
+// Handles of what a share is made of: an inner class, which has the share, and below
+// it as many leaves as any class of the queue has, which share it evenly.
+const (
+	firstShareLeaf  = 0x2000 // minor number of the first share's first leaf
+	shareShift      = 4      // leaves of one share are numbered in the lower bits
+	firstShareInner = 0x3000 // minor number of the first share's inner class
+	// ShareHandle + MaxBuckets*n + b is the qdisc in leaf b of share n.
+	ShareHandle = 0x5000
+)
+
+// ShareMinor is the minor number of the HTB class that is one leaf of a share.
+func ShareMinor(n, bucket int) uint32 {
+	return firstShareLeaf + uint32(n)<<shareShift + uint32(bucket)
+}
+
+// ShareInner is the minor number of the HTB class that has the share.
+func ShareInner(n int) uint32 { return firstShareInner + uint32(n) }
+
+// ShareOfMinor is the inverse of ShareMinor; ok is false for any other minor number.
+func ShareOfMinor(minor uint32) (n, bucket int, ok bool) {
+	if minor < firstShareLeaf {
+		return 0, 0, false
+	}
+	n, bucket = int(minor-firstShareLeaf)>>shareShift, int(minor&(1<<shareShift-1))
+	return n, bucket, n < MaxShares && bucket < MaxBuckets
+}
+
+// WrittenShare is the skb->priority that puts a packet into a share's first leaf;
+// link_egress adds the flow's.
+func (q Queue) WrittenShare(n int) uint32 { return RootHandle<<16 | ShareMinor(n, 0) }
+
+// ShareOf is the number of the share that a written priority stands for; ok is false
+// where it stands for a class.
+func (q Queue) ShareOf(written uint32) (n int, ok bool) {
+	if written>>16 != RootHandle {
+		return 0, false
+	}
+	n, _, ok = ShareOfMinor(written & 0xffff)
+	return n, ok && n < len(q.Shares) && q.Shares[n] != (Share{})
+}
+
+// Undivided is the queue without its shares.
+func (q Queue) Undivided() Queue {
+	q.Shares = nil
+	return q
+}
+
+// ShareOfInner is the inverse of ShareInner.
+func ShareOfInner(minor uint32) (n int, ok bool) {
+	n = int(minor) - firstShareInner
+	return n, n >= 0 && n < MaxShares
+}
+
+// sum is what shares come to.
+func sum(shares []Share) (all policy.Rate) {
+	for _, s := range shares {
+		all += s.Min
+	}
+	return all
+}
+
+// shareOf is the number of the share that a contract has of a link; ok is false where
+// it has none.
+func (l LinkState) shareOf(id ContractID) (n int, ok bool) {
+	p, ok := l.Rules.Contracts[id]
+	if !ok {
+		return 0, false
+	}
+	return l.Queue.ShareOf(p.Priority)
+}
+
+// Entitled are the contracts that have the link's shares, in their order; Unclaimed
+// where nobody has one.
+func (l LinkState) Entitled() []ContractID {
+	all := make([]ContractID, len(l.Queue.Shares))
+	for id, p := range l.Rules.Contracts {
+		if n, ok := l.Queue.ShareOf(p.Priority); ok {
+			all[n] = id
+		}
+	}
+	return all
+}
+
+// atLeast puts a share into words.
+func atLeast(min policy.Rate) string { return "at least " + min.String() }
+
+// ShareWindow is the time over which a share is looked at whose packets wait.
+const ShareWindow = 500 * time.Millisecond
+
+// Served is what a share was seen to get.
+type Served struct {
+	Waited bool        // its packets waited whenever it was looked at, over ShareWindow
+	Got    policy.Rate // meanwhile, in bits on the wire; 0 where nothing waited
+}
+
+// ServedOver is what a share got whose packets waited all the time.
+func ServedOver(took time.Duration, bytes uint64) Served {
+	return Served{Waited: true, Got: policy.Rate(float64(bytes) * 8 / took.Seconds())}
+}
+
+// String puts into words what a share was seen to get.
+func (s Served) String() string {
+	if !s.Waited {
+		return "nothing of it waits"
+	}
+	return fmt.Sprintf("%s over %s, and more waits", threeDigits(s.Got), ShareWindow)
+}
+
+// verdict judges what a share got while its packets waited: less than is promised by
+// more than a fiftieth is broken. Two packets of the size that TCP hands to a device at
+// once may be missing by chance: where that is what is missing, nothing can be told.
+func (s Served) verdict(min policy.Rate) Verdict {
+	const packets = 2 * 8 * 64 << 10 // bits
+	switch lacks := min - min/50; {
+	case !s.Waited || s.Got >= lacks:
+		return Kept
+	case s.Got+policy.Rate(packets*uint64(time.Second)/uint64(ShareWindow)) >= lacks:
+		return Unprovable
+	}
+	return Broken
+}
+
+// shareNumbers are the numbers of the shares that a policy promises of a link, by
+// workload: those of the last apply stay, so that nobody's packets change their class
+// when others come and go.
+func (ids IDs) shareNumbers(p *policy.Policy, link string) map[string]int {
+	numbers := map[string]int{}
+	var taken, known [MaxShares]bool
+	var fresh []string
+	for _, n := range ids.Shares[link] {
+		if n < MaxShares {
+			known[n] = true
+		}
+	}
+	for _, w := range p.Workloads {
+		if w.Contract.Egress.Min[link] == 0 || w.Via != policy.ViaBPF {
+			continue
+		}
+		if n, ok := ids.Shares[link][w.Name]; ok && n < MaxShares {
+			numbers[w.Name], taken[n] = n, true
+		} else {
+			fresh = append(fresh, w.Name)
+		}
+	}
+	// What leaves has its number until the programs have changed over.
+	for _, avoid := range [][MaxShares]bool{known, taken} {
+		for n := range MaxShares {
+			if len(fresh) > 0 && !taken[n] && !avoid[n] {
+				numbers[fresh[0]], taken[n], fresh = n, true, fresh[1:]
+			}
+		}
+	}
+	for i, name := range fresh {
+		numbers[name] = MaxShares + i // more than there can be: Choose refuses them
+	}
+	return numbers
+}
+
+// sharesOf are the shares of a link by their numbers. One that nobody has is zero.
+func sharesOf(p *policy.Policy, link string, numbers map[string]int) (shares []Share) {
+	classes := SpreadOver(HTBClasses)
+	for _, w := range p.Workloads {
+		n, ok := numbers[w.Name]
+		if !ok {
+			continue
+		}
+		for len(shares) <= n {
+			shares = append(shares, Share{})
+		}
+		min := w.Contract.Egress.Min[link]
+		shares[n] = Share{min - min%8, classes[max(w.Contract.Priority.On(link), 0)]}
+	}
+	return shares
+}
+
+// countShares is how many of them somebody has.
+func countShares(shares []Share) (n int) {
+	for _, s := range shares {
+		if s != (Share{}) {
+			n++
+		}
+	}
+	return n
+}
+
+// Widened is the queue with the shares that are about to go from it, at next to
+// nothing: whose packets still go there loses no more than what was promised.
+func (q Queue) Widened(before Queue) Queue {
+	if q.Scheduler != policy.HTB || before.Scheduler != policy.HTB || q.Leaves() != before.Leaves() {
+		return q // it is built anew
+	}
+	all := slices.Clone(q.Shares)
+	for n, s := range before.Shares {
+		if n >= len(all) {
+			all = append(all, Share{})
+		}
+		if all[n] == (Share{}) && s != (Share{}) {
+			all[n] = Share{MinRate, s.Class}
+		}
+	}
+	q.Shares = all
+	return q
+}
