@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weir-net/weir/internal/kernel/bpf"
@@ -12,7 +15,7 @@ import (
 
 const (
 	starveLook  = 2 * time.Millisecond   // between two looks whether anything moves
-	releaseTime = 100 * time.Millisecond // that strict order may be suspended to let out a class, which holds some 20 ms of the line
+	releaseTime = 100 * time.Millisecond // that strict order may be suspended to let out a class, beside what that takes on a slow line
 	releases    = 3                      // attempts
 )
 
@@ -23,14 +26,18 @@ const (
 // a queue of this host (TCP small queues) nor retransmits them
 // (tcp_retransmit_skb refuses what skb_still_in_host_queue). Under strict order
 // that is for as long as the line stays full. So where nothing of the raised
-// contract moves, all other packets of the link join the starving class for a
+// contract moves, all others that keep the line full join the starving class for a
 // moment: what waits there goes out, and its acknowledgements set the flow free.
 // They do not go by a lower class: what they leave in it would starve in turn.
-func (a *Agent) release(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, target uint8) error {
+//
+// So does what they leave in this one. Of who has no right to go as early as what was
+// raised it starves by right; of others it is dropped with the rest of the class, and
+// TCP sends it again. done is true where anything was let out.
+func (a *Agent) release(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, target uint8) (done bool, err error) {
 	if !queues(l.Queue) {
-		return nil
+		return false, nil
 	}
-	return a.inScope(func() error {
+	err = a.inScope(func() error {
 		for range releases {
 			classes, err := tc.Counters(l.Index)
 			if err != nil || !waiting(classes, target) {
@@ -39,12 +46,14 @@ func (a *Agent) release(g *bpf.Generation, l state.LinkRecord, raised plan.Contr
 			if moves, err := keepsMoving(g, l.Index, raised); err != nil || moves {
 				return err
 			}
+			done = true
 			if err := letOut(g, l, raised, target); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	return done, err
 }
 
 // keepsMoving reports whether packets of a contract go out all the time. One
@@ -88,6 +97,14 @@ func waiting(counters []tc.ClassCounters, target uint8) bool {
 // letOut suspends strict order until what waits in the classes below a target is
 // gone, one class after the other.
 func letOut(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, target uint8) error {
+	busy, err := busyClasses(l)
+	if err != nil {
+		return err
+	}
+	rules, err := readRules(g, l)
+	if err != nil {
+		return err
+	}
 	classes, err := tc.Counters(l.Index)
 	if err != nil {
 		return err
@@ -96,21 +113,97 @@ func letOut(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, targe
 		if c.Class >= int(target) || c.Backlog == 0 {
 			continue
 		}
-		restore, err := g.Herd(l.Index, l.Queue.Written(levelOf(l.Queue, c.Class)), raised)
+		joins := func(id plan.ContractID) bool {
+			return id != raised && busy[placeOf(l.Queue, rules.Contracts[id].Priority)]
+		}
+		before, err := g.Counters(l.Index)
 		if err != nil {
 			return err
 		}
-		for deadline := time.Now().Add(releaseTime); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			now, err := tc.Counters(l.Index)
-			if err != nil || c.Class >= len(now) || drained(c, now[c.Class]) {
-				break // or nobody can tell any more
-			}
+		restore, err := g.Herd(l.Index, l.Queue.Written(levelOf(l.Queue, c.Class)), joins)
+		if err != nil {
+			return err
 		}
+		untilDrained(l, c)
 		if err := restore(); err != nil {
 			return err
 		}
+		after, err := g.Counters(l.Index)
+		if err != nil {
+			return err
+		}
+		for id, p := range rules.Contracts {
+			if joins(id) && l.Queue.ClassOf(p.Priority) >= target && after[id] != before[id] {
+				if err := tc.Purge(l.Index, l.Queue, c.Class); err != nil {
+					return err
+				}
+				break
+			}
+		}
 	}
 	return nil
+}
+
+// A place is a class of a queue, or a share.
+type place struct {
+	share  bool
+	number int
+}
+
+func placeOf(q plan.Queue, written uint32) place {
+	if n, ok := q.ShareOf(written); ok {
+		return place{true, n}
+	}
+	return place{false, int(q.ClassOf(written))}
+}
+
+// busyClasses are the classes and shares in which packets waited at some look: who has
+// less to send than he may keeps nobody waiting.
+func busyClasses(l state.LinkRecord) (map[place]bool, error) {
+	const looks = 3
+	busy := map[place]bool{}
+	for range looks {
+		classes, err := tc.Counters(l.Index)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range classes {
+			busy[place{false, c.Class}] = busy[place{false, c.Class}] || c.Backlog > 0
+		}
+		if len(l.Queue.Shares) > 0 {
+			shares, err := tc.Shares(l.Index)
+			if err != nil {
+				return nil, err
+			}
+			for n, s := range shares {
+				busy[place{true, n}] = busy[place{true, n}] || s.Backlog > 0
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return busy, nil
+}
+
+// untilDrained waits until what waited in a class has left, for as long as anything
+// does and strict order may be suspended.
+func untilDrained(l state.LinkRecord, c tc.ClassCounters) {
+	still := 5 * time.Millisecond
+	if l.Queue.Rate != 0 {
+		const packets = 2 * 8 * 64 << 10 // bits of what TCP hands down at once
+		still += time.Duration(packets * uint64(time.Second) / uint64(l.Queue.Rate))
+	}
+	begin := time.Now()
+	moved, last := begin, c.Bytes
+	for time.Since(begin) < releaseTime && time.Since(moved) < still {
+		time.Sleep(time.Millisecond)
+		now, err := tc.Counters(l.Index)
+		if err != nil || c.Class >= len(now) || drained(c, now[c.Class]) {
+			return // or nobody can tell any more
+		}
+		if bytes := now[c.Class].Bytes; bytes != last {
+			moved, last = time.Now(), bytes
+		}
+	}
 }
 
 // drained reports that all that waited in a class has left: bucket by bucket, as
@@ -139,7 +232,7 @@ func levelOf(q plan.Queue, class int) policy.Level {
 func raised(have plan.State, w *plan.Want, link string) map[plan.ContractID]uint8 {
 	before, after := have.Links[link], w.Links[link]
 	up := map[plan.ContractID]uint8{}
-	if before.Queue != after.Queue.Normal() {
+	if !before.Queue.Undivided().Equal(after.Queue.Undivided().Normal()) {
 		return up // another queue: nothing waits in it yet
 	}
 	for name, c := range w.Contracts {
@@ -152,19 +245,22 @@ func raised(have plan.State, w *plan.Want, link string) map[plan.ContractID]uint
 	return up
 }
 
-// releaseRaised lets out what waits below the contracts that a change raised.
-// The first that finds a starving class lets all of it out, so that it ends soon
-// however many there are.
+// releaseRaised lets out what waits below the contracts that a change raised, on each
+// link once: what is let out for the one that was raised highest is for all.
 func (c *change) releaseRaised(have plan.State, w *plan.Want) error {
 	const enough = 16
 	for _, link := range sortedKeys(w.Links) {
-		n := 0
-		for id, target := range raised(have, w, link) {
-			if n++; n > enough {
-				break
-			}
-			if err := c.release(c.generation, c.record.Links[link], id, target); err != nil {
+		up := raised(have, w, link)
+		highest := slices.SortedFunc(maps.Keys(up), func(a, b plan.ContractID) int {
+			return cmp.Or(cmp.Compare(up[b], up[a]), cmp.Compare(a, b))
+		})
+		for _, id := range highest[:min(enough, len(highest))] {
+			done, err := c.release(c.generation, c.record.Links[link], id, up[id])
+			if err != nil {
 				return err
+			}
+			if done {
+				break
 			}
 		}
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/weir-net/weir/internal/plan"
 )
 
-// Herd gives the packets of all contracts but one the same priority until
-// restore is called, so that what waits there is let out: nothing more urgent
-// comes in meanwhile but that one contract's.
+// Herd gives the packets of all contracts that join the same priority until restore
+// is called, so that what waits there is let out: nothing more urgent comes in
+// meanwhile but of those that do not.
 // A process that is killed in between leaves a link that status calls broken and
 // apply mends.
-func (g *Generation) Herd(index int, priority uint32, but plan.ContractID) (restore func() error, err error) {
+func (g *Generation) Herd(index int, priority uint32, joins func(plan.ContractID) bool) (restore func() error, err error) {
 	t, err := g.openLink(index)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (g *Generation) Herd(index int, priority uint32, but plan.ContractID) (rest
 	}
 	herded := make(map[uint32]linkEgressContract, len(before))
 	for id, c := range before {
-		if id == uint32(but) || c.Serial == 0 && id >= uint32(plan.FirstID) {
+		if !joins(plan.ContractID(id)) || c.Serial == 0 && id >= uint32(plan.FirstID) {
 			continue
 		}
 		c.Priority = priority
