@@ -60,7 +60,10 @@ type rawPolicy struct {
 			Cgroup string
 		}
 		Priority policy.Level
-		Egress   struct{ Max policy.Rate }
+		Egress   struct {
+			Max policy.Rate
+			Min string // per cent of the one link
+		}
 	}
 }
 
@@ -91,17 +94,33 @@ func (c *rawController) Apply(_ context.Context, path string, text []byte) (err 
 			return err
 		}
 	}
+	shares := uint16(0)
 	for _, w := range p.Workloads {
+		class := rawClass(c.classes[w.Priority])
+		if w.Egress.Min != "" {
+			class = netlink.MakeHandle(rawMajor, 0x20+shares)
+			err = errors.Join(err, c.share(class, w.Egress.Min))
+			shares++
+		}
 		for _, m := range w.Match {
 			if m.Port != 0 {
 				err = errors.Join(err, c.port(m.Port, w.Priority))
 			}
 			if m.Cgroup != "" && w.Egress.Max == 0 {
-				err = errors.Join(err, c.tag(m.Cgroup, w.Priority))
+				err = errors.Join(err, c.tag(m.Cgroup, class))
 			}
 		}
 	}
 	return err
+}
+
+// share adds a class with a part of the line, which borrows as the least urgent.
+func (c *rawController) share(class uint32, percent string) error {
+	var part uint64
+	if _, err := fmt.Sscanf(percent, "%d%%", &part); err != nil {
+		return err
+	}
+	return c.class(rawTop, class, uint64(c.pace)*part/100, 3)
 }
 
 // queue builds an HTB with four leaves. Their pfifo takes its limit from the
@@ -116,22 +135,25 @@ func (c *rawController) queue(rate uint64) error {
 	if err := c.handle.QdiscAdd(htb); err != nil {
 		return fmt.Errorf("add htb: %w", err)
 	}
-	add := func(parent, handle uint32, floor uint64, prio uint32) error {
-		burst := uint32(max(rate/8/1000, 3028))
-		class := netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: index, Parent: parent, Handle: handle},
-			netlink.HtbClassAttrs{Rate: floor, Ceil: rate, Buffer: burst, Cbuffer: burst, Quantum: 1514, Prio: prio})
-		return c.handle.ClassAdd(class)
-	}
-	top := netlink.MakeHandle(rawMajor, 1)
-	err := add(netlink.MakeHandle(rawMajor, 0), top, rate, 0)
+	err := c.class(netlink.MakeHandle(rawMajor, 0), rawTop, rate, 0)
 	for class := range uint8(4) {
 		prio := uint32(3 - class)
 		if c.turns {
 			prio = 0
 		}
-		err = errors.Join(err, add(top, rawClass(class), rawFloor, prio))
+		err = errors.Join(err, c.class(rawTop, rawClass(class), rawFloor, prio))
 	}
 	return err
+}
+
+// rawTop is the class that shapes the line.
+var rawTop = netlink.MakeHandle(rawMajor, 1)
+
+// class adds one that has a floor (bit/s) and may have the whole line.
+func (c *rawController) class(parent, handle uint32, floor uint64, prio uint32) error {
+	burst := uint32(max(c.pace/8/1000, 3028))
+	return c.handle.ClassAdd(netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: c.device.Attrs().Index, Parent: parent, Handle: handle},
+		netlink.HtbClassAttrs{Rate: floor, Ceil: uint64(c.pace), Buffer: burst, Cbuffer: burst, Quantum: 1514, Prio: prio}))
 }
 
 func (c *rawController) port(port uint16, level policy.Level) error {
@@ -146,12 +168,12 @@ func (c *rawController) port(port uint16, level policy.Level) error {
 }
 
 // tag gives the sockets that are made in a cgroup their class.
-func (c *rawController) tag(cgroup string, level policy.Level) error {
+func (c *rawController) tag(cgroup string, class uint32) error {
 	const offPriority = 20 // struct bpf_sock
 	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Type: ebpf.CGroupSock, AttachType: ebpf.AttachCGroupInetSockCreate, License: "GPL",
 		Instructions: asm.Instructions{
-			asm.LoadImm(asm.R2, int64(rawClass(c.classes[level])), asm.DWord),
+			asm.LoadImm(asm.R2, int64(class), asm.DWord),
 			asm.StoreMem(asm.R1, offPriority, asm.R2, asm.Word),
 			asm.Mov.Imm(asm.R0, 1),
 			asm.Return(),

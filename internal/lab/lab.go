@@ -76,6 +76,7 @@ func experiments() []experiment {
 	return []experiment{
 		{limitersInfo, 6, runLimiters},
 		{priorityInfo, 6, runPriority},
+		{sharingInfo, 6, runSharing},
 		{sshInfo, 6, runSSH},
 	}
 }

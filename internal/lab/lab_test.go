@@ -34,7 +34,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 	}
-	if names != "limiters priority ssh " {
+	if names != "limiters priority sharing ssh " {
 		t.Errorf("labs %q", names)
 	}
 }
@@ -85,7 +85,7 @@ func (broken) Apply(context.Context, string, []byte) error { return errBroken }
 // cgroups.
 func TestFailureCleansUp(t *testing.T) {
 	dir := testutil.Cgroup2(t)
-	for _, name := range []string{"ssh", "priority", "limiters"} {
+	for _, name := range []string{"ssh", "priority", "limiters", "sharing"} {
 		_, err := Run(context.Background(), name, Options{Controller: broken{newRawController(dir)}, Repetitions: 1})
 		if !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", name, err)
@@ -114,7 +114,10 @@ func TestPoliciesAreValid(t *testing.T) {
 	ssh.bottleneck.Device = "line"
 	priority := &priorityLab{session: s, flows: [2]*flow{{name: "first", cgroup: "/a-1.slice/weir-lab-1"}, {name: "second", cgroup: "/b"}}}
 	priority.link.Device = "line"
-	for name, text := range map[string]string{"ssh": ssh.policy(), "priority": priority.policy(levels{0, 15})} {
+	sharing := sharingOn(s)
+	for name, text := range map[string]string{
+		"ssh": ssh.policy(), "priority": priority.policy(levels{0, 15}), "sharing": sharing.policy("weir"),
+	} {
 		p, err := policy.Parse(name+".yaml", []byte(text))
 		if err != nil {
 			t.Errorf("%s: %v\n%s", name, err, text)

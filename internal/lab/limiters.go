@@ -64,12 +64,9 @@ func runLimiters(ctx context.Context, s *session) error {
 	return nil
 }
 
-// order is the arms in the order of a repetition. Each time another one is the
-// first, so that a host that becomes slower or faster favours none of them.
+// order is the arms that this kernel has, in the order of a repetition.
 func (l *limitersLab) order(repetition int) []string {
-	present := slices.DeleteFunc(slices.Clone(limitersInfo.Arms), func(arm string) bool { return l.absent[arm] != "" })
-	first := (repetition - 1) % len(present)
-	return slices.Concat(present[first:], present[:first])
+	return inTurn(slices.DeleteFunc(slices.Clone(limitersInfo.Arms), func(arm string) bool { return l.absent[arm] != "" }), repetition)
 }
 
 func (l *limitersLab) build() error {

@@ -40,19 +40,9 @@ const headroom = 1.25
 // cgroups of their own, send to the second over a link with a rate.
 type priorityLab struct {
 	*session
-	link     hosts.Plug
-	receiver *hosts.Host
-	flows    [2]*flow
-	classes  []ClassCount // as they were after different_class
-}
-
-// A flow is one workload and the server that it sends to.
-type flow struct {
-	name   string // "first" or "second"
-	to     traffic.Where
-	server *traffic.Server
-	worker *traffic.Worker
-	cgroup string // as /proc/PID/cgroup names it
+	link    hosts.Plug
+	flows   [2]*flow     // "first" and "second"
+	classes []ClassCount // as they were after different_class
 }
 
 // levels are the priorities of the two workloads.
@@ -94,42 +84,25 @@ func (l *priorityLab) build() error {
 	if err != nil {
 		return err
 	}
-	if l.receiver, err = l.net.Host("receiver"); err != nil {
+	receiver, err := l.net.Host("receiver")
+	if err != nil {
 		return err
 	}
 	l.link = plug(sender, "line", "10.99.3.1/24", "fd99:3::1/64")
-	if err := hosts.Wire(l.link, plug(l.receiver, "line", "10.99.3.2/24", "fd99:3::2/64"), hosts.Segments(uint64(l.Rate))); err != nil {
+	if err := hosts.Wire(l.link, plug(receiver, "line", "10.99.3.2/24", "fd99:3::2/64"), hosts.Segments(uint64(l.Rate))); err != nil {
 		return err
 	}
 	for i, name := range []string{"first", "second"} {
-		if l.flows[i], err = l.flow(sender, name, uint16(5201+i)); err != nil {
+		to := traffic.Where{
+			To:         netip.AddrPortFrom(netip.MustParseAddr("10.99.3.2"), uint16(5201+i)),
+			Congestion: l.result.Environment.Congestion,
+			Pace:       uint64(float64(l.Rate) * headroom),
+		}
+		if l.flows[i], err = l.flow(sender, receiver, name, to); err != nil {
 			return fmt.Errorf("make workload %s: %w", name, err)
 		}
 	}
 	return nil
-}
-
-func (l *priorityLab) flow(sender *hosts.Host, name string, port uint16) (f *flow, err error) {
-	f = &flow{name: name, to: traffic.Where{
-		To:         netip.AddrPortFrom(netip.MustParseAddr("10.99.3.2"), port),
-		Congestion: l.result.Environment.Congestion,
-		Pace:       uint64(float64(l.Rate) * headroom),
-	}}
-	f.server, err = traffic.Serve(l.receiver.Netns(), f.to.To)
-	if f.server, err = closing(l.session, f.server, err); err != nil {
-		return nil, err
-	}
-	dir, err := makeCgroup(l.Controller.Cgroup(), name)
-	if err != nil {
-		return nil, err
-	}
-	l.onClose(func() error { return removeCgroup(dir) })
-	f.worker, err = traffic.StartWorker(sender.Netns(), dir)
-	if f.worker, err = closing(l.session, f.worker, err); err != nil {
-		return nil, err
-	}
-	f.cgroup, err = cgroupOf(f.worker.PID())
-	return f, err
 }
 
 func (l *priorityLab) policy(levels levels) string {

@@ -107,6 +107,13 @@ func (s *session) ratio(name string, over, under []float64) (report.Ratio, bool)
 
 func (s *session) claim(c ...report.Claim) { s.result.Claims = append(s.result.Claims, c...) }
 
+// inTurn is arms in the order of a repetition. Each time another one is the first,
+// so that a host that becomes slower or faster favours none of them.
+func inTurn(arms []string, repetition int) []string {
+	first := (repetition - 1) % len(arms)
+	return slices.Concat(arms[first:], arms[:first])
+}
+
 // summarise fills in the arms. An order of names puts some before the others.
 func (s *session) summarise(order ...string) {
 	for _, arm := range append(slices.Clone(order), s.arms...) {

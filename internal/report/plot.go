@@ -74,7 +74,8 @@ var frames = []frame{{"wide", 720, 250}, {"narrow", 340, 230}}
 func (c chart) svg(f frame) (template.HTML, error) {
 	p := plot.New()
 	p.BackgroundColor = color.Transparent
-	ymax := c.axes(p)
+	words := c.words(f)
+	c.axes(p, words)
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	grid.Horizontal = draw.LineStyle{Color: rule, Width: 0.6}
@@ -86,10 +87,10 @@ func (c chart) svg(f frame) (template.HTML, error) {
 			return "", err
 		}
 		p.Add(line)
-		if typical {
-			if err := addMarks(p, s.Marks, ymax); err != nil {
-				return "", err
-			}
+	}
+	for _, w := range words {
+		if err := w.draw(p, rowsOf(words)); err != nil {
+			return "", err
 		}
 	}
 	canvas := vgsvg.New(f.width, f.height)
@@ -107,35 +108,38 @@ func (c chart) svg(f frame) (template.HTML, error) {
 	return template.HTML(head) + template.HTML(recolour(svg)), nil
 }
 
-// axes gives the plot its scales and letters and returns the top of the scale.
-func (c chart) axes(p *plot.Plot) float64 {
-	xmax, ymax, marked := 0.0, 0.0, false
-	for _, s := range c.lines {
-		for _, sample := range s.Samples {
-			xmax, ymax = max(xmax, sample[0]), max(ymax, sample[1])
-		}
-		marked = marked || len(s.Marks) > 0
-	}
+// axes gives the plot its scales and letters, and room for words above the data.
+func (c chart) axes(p *plot.Plot, words []markWords) {
+	xmax, ymax := c.extent()
 	ticks := scale(ymax)
 	top := ticks[len(ticks)-1].Value
-	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	for axis, label := range map[*plot.Axis]string{&p.X: "time (s)", &p.Y: c.unit} {
 		axis.Min = 0
 		axis.Color, axis.Tick.Color, axis.Width, axis.Tick.Width = rule, rule, 0.8, 0
 		axis.Tick.Length, axis.Padding = 4, 0
 		axis.Label.Text, axis.Label.Padding = label, 4
 		axis.Label.TextStyle.Color, axis.Tick.Label.Color = ink, ink
-		axis.Label.TextStyle.Font = font.From(sans, 11)
-		axis.Tick.Label.Font = font.From(sans, 11)
+		axis.Label.TextStyle.Font = letters
+		axis.Tick.Label.Font = letters
 	}
 	p.Y.Width = 0
 	p.X.Tick.Length = 7 // clear of the lowest label of the other axis
-	p.X.Max, p.Y.Max = max(xmax, 1e-3), top
-	if marked {
-		p.Y.Max = top * 1.12 // room for the words above the data
-	}
+	p.X.Max, p.Y.Max = xmax, top*(1+rowHeight*float64(rowsOf(words)))
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.ConstantTicks(within(scale(xmax), xmax)), plot.ConstantTicks(ticks)
-	return p.Y.Max
+}
+
+// letters are those of the axes and of marks.
+var letters = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, 11)
+
+// extent is the end of the time in seconds, never 0, and the highest value.
+func (c chart) extent() (seconds, value float64) {
+	seconds = 1e-3
+	for _, s := range c.lines {
+		for _, sample := range s.Samples {
+			seconds, value = max(seconds, sample[0]), max(value, sample[1])
+		}
+	}
+	return seconds, value
 }
 
 // number is that of a name of the legend.
@@ -159,28 +163,4 @@ func (c chart) line(s Series, typical bool) (*plotter.Line, error) {
 		line.LineStyle = draw.LineStyle{Color: faintColour(i), Width: 0.9}
 	}
 	return line, nil
-}
-
-// addMarks draws moments as posts up to the top, each with its words.
-func addMarks(p *plot.Plot, marks []Mark, top float64) error {
-	for _, m := range marks {
-		post, err := plotter.NewLine(plotter.XYs{{X: m.Seconds, Y: 0}, {X: m.Seconds, Y: top}})
-		if err != nil {
-			return fmt.Errorf("draw mark %q: %w", m.Text, err)
-		}
-		post.LineStyle = draw.LineStyle{Color: ink, Width: 0.8, Dashes: []vg.Length{2, 2}}
-		words, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: m.Seconds, Y: top}}, Labels: []string{m.Text}})
-		if err != nil {
-			return fmt.Errorf("draw mark %q: %w", m.Text, err)
-		}
-		style := &words.TextStyle[0]
-		style.Color, style.YAlign = ink, draw.YTop
-		style.Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, 11)
-		words.Offset.X = 4
-		if m.Seconds > p.X.Max/2 {
-			style.XAlign, words.Offset.X = draw.XRight, -4
-		}
-		p.Add(post, words)
-	}
-	return nil
 }

@@ -40,6 +40,44 @@ func TestSSH(t *testing.T) {
 	}
 }
 
+// The sharing lab with Weir's own mins; for the bounds see TestSSH.
+func TestSharing(t *testing.T) {
+	testutil.Needs(t, "root", "cgroup2", "htb qdisc")
+	if testing.Short() {
+		t.Skip("takes 18 s; the lab itself is tested beside it, and mins are in kernel/tc")
+	}
+	c, err := New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := lab.Run(context.Background(), "sharing", lab.Options{Controller: c, Repetitions: 1, Version: "test"})
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Table(t.Output(), r, report.Style{Width: 100}); err != nil {
+		t.Error(err)
+	}
+	mbit := func(arm, metric string) float64 {
+		for _, a := range r.Arms {
+			if a.Name == arm {
+				return a.Metrics[metric].Median
+			}
+		}
+		return 0
+	}
+	for name, min := range map[string]float64{"small": 20, "middle": 30, "large": 50} {
+		if got := mbit("weir", name+"_while_all_send_mbit"); got < 0.8*min || got > 1.2*min {
+			t.Errorf("%s has %.1f Mbit/s, its min is %g", name, got, min)
+		}
+	}
+	if without, with := mbit("none", "large_while_all_send_mbit"), mbit("weir", "large_while_all_send_mbit"); without > with/2 {
+		t.Errorf("the large workload has %.1f Mbit/s without its min and %.1f with it", without, with)
+	}
+	if there := exist(t, c.agent.Scope); there != nil {
+		t.Errorf("it left %q", there)
+	}
+}
+
 // A policy that can not be put into force leaves nothing either.
 func TestCloseAfterFailure(t *testing.T) {
 	testutil.Needs(t, "root", "cgroup2")

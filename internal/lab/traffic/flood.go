@@ -25,7 +25,8 @@ type Flood struct {
 }
 
 // StartFlood sends datagrams of size bytes from n sockets until Stop, or until
-// limit has passed. Of where, namespace and receiver count alone.
+// limit has passed. Of where, the congestion control does not count, and the pace is
+// of each socket's payload.
 func StartFlood(w Where, n, size int) (*Flood, error) {
 	f := &Flood{}
 	err := host.InNetns(w.Netns, func() error {
@@ -43,7 +44,7 @@ func StartFlood(w Where, n, size int) (*Flood, error) {
 		return nil, fmt.Errorf("flood %s: %w", w.To, err)
 	}
 	for _, conn := range f.conns {
-		f.wg.Go(func() { f.pump(conn, make([]byte, size)) })
+		f.wg.Go(func() { f.pump(conn, make([]byte, size), w.Pace) })
 	}
 	f.timer = time.AfterFunc(limit, f.close)
 	return f, nil
@@ -58,9 +59,17 @@ func (f *Flood) Stop() (sent uint64, err error) {
 	return f.sent.Load(), f.failed
 }
 
+// ahead is how much earlier than its pace says a socket may send: a timer for every
+// datagram would cost more than the datagram.
+const ahead = 2 * time.Millisecond
+
 // pump sends until the socket is closed under it.
-func (f *Flood) pump(conn net.Conn, data []byte) {
-	for {
+func (f *Flood) pump(conn net.Conn, data []byte, pace uint64) {
+	var due time.Duration
+	for begin := time.Now(); ; {
+		if early := due - time.Since(begin); early > ahead {
+			time.Sleep(early)
+		}
 		if _, err := conn.Write(data); errors.Is(err, net.ErrClosed) {
 			return
 		} else if err != nil {
@@ -70,6 +79,9 @@ func (f *Flood) pump(conn net.Conn, data []byte) {
 			return
 		}
 		f.sent.Add(1)
+		if pace > 0 {
+			due += time.Duration(float64(len(data)) * 8 / float64(pace) * float64(time.Second))
+		}
 	}
 }
 

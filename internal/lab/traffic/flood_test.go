@@ -100,6 +100,30 @@ func dropped(t *testing.T, netns string) (packets uint64) {
 	return packets
 }
 
+// A pace is an upper bound on average; on a busy machine it may be less.
+func TestFloodKeepsItsPace(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	sink, err := OpenSink(ns.Path(), local(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
+	const sockets, size, pace = 2, 1000, 8_000_000 // 1000 datagrams/s each
+	begin := time.Now()
+	f, err := StartFlood(Where{Netns: ns.Path(), To: local(9), Pace: pace}, sockets, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	sent, err := f.Stop()
+	if err != nil || sent == 0 {
+		t.Fatalf("%d datagrams were sent, %v", sent, err)
+	}
+	if most := sockets * (1 + (time.Since(begin)+ahead).Seconds()*pace/8/size); float64(sent) > most {
+		t.Errorf("%d datagrams were sent, at most %.0f may be", sent, most)
+	}
+}
+
 func TestFloodWithoutSink(t *testing.T) {
 	ns := testutil.NewNamespace(t)
 	f, err := StartFlood(Where{Netns: ns.Path(), To: local(9)}, 1, 64)

@@ -40,6 +40,18 @@ func (t Trace) Mbit(from, to time.Time) float64 {
 	return (t.at(to) - t.at(from)) * 8 / 1e6 / seconds
 }
 
+// Reaches is the end of the first window, between two moments, over which the mean
+// rate was at least so many Mbit/s; ok is false where there is none. Windows begin a
+// millisecond apart.
+func (t Trace) Reaches(mbit float64, window time.Duration, from, to time.Time) (end time.Time, ok bool) {
+	for end = from.Add(window); !end.After(to); end = end.Add(time.Millisecond) {
+		if t.Mbit(end.Add(-window), end) >= mbit {
+			return end, true
+		}
+	}
+	return time.Time{}, false
+}
+
 // Rates is the rate between each two readings, in Mbit/s, at the middle of
 // their seconds since zero, as far as that lies between two moments.
 func (t Trace) Rates(zero, from, to time.Time) [][2]float64 {

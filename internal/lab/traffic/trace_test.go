@@ -43,6 +43,24 @@ func TestMbit(t *testing.T) {
 	}
 }
 
+func TestReaches(t *testing.T) {
+	trace := traced(0, 20, 8, 12)
+	for _, c := range []struct{ mbit, window, from, to, want float64 }{
+		{8, 100, 0, 400, 140},
+		{8, 50, 0, 400, 120},
+		{8, 50, 200, 400, 250}, // nothing is known before its end
+		{13, 200, 0, 400, 275}, // nothing, 20 and 8 Mbit/s
+		{19, 200, 0, 400, -1},  // over so long it never has that
+		{20, 100, 0, 199, -1},  // too late
+	} {
+		want := after(c.want)
+		got, ok := trace.Reaches(c.mbit, time.Duration(c.window)*time.Millisecond, after(c.from), after(c.to))
+		if ok != (c.want >= 0) || ok && got.Sub(want).Abs() > time.Millisecond {
+			t.Errorf("%g Mbit/s over %g ms from %g to %g: %s, %t, want %g", c.mbit, c.window, c.from, c.to, got.Sub(epoch), ok, c.want)
+		}
+	}
+}
+
 func TestRatesLeaveOutTheTooShort(t *testing.T) {
 	trace := traced(8, 16)
 	last := trace.points[2]

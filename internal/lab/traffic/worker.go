@@ -107,9 +107,10 @@ func (w *Worker) Send(ctx context.Context, where Where, n int) error {
 	return err
 }
 
-// Flood makes the worker send datagrams of size bytes from n sockets until Stop.
+// Flood makes the worker send datagrams of size bytes from n sockets until Stop, as
+// StartFlood does.
 func (w *Worker) Flood(ctx context.Context, where Where, n, size int) error {
-	_, err := w.ask(ctx, order{Verb: "flood", To: where.To.String(), Senders: n, Size: size})
+	_, err := w.ask(ctx, order{Verb: "flood", To: where.To.String(), Senders: n, Size: size, Pace: where.Pace})
 	return err
 }
 
