@@ -46,12 +46,12 @@ func TestSignalsEndWithTheCodesOfShells(t *testing.T) {
 	}
 }
 
-// interruptible makes what this test starts heed SIGINT. A program whose parent
-// ignores it, as test2json does, ignores it too; one whose parent catches it
-// does not.
+// interruptible makes what this test starts heed SIGINT and SIGHUP. A program whose
+// parent ignores one, as test2json and nohup do, ignores it too; one whose parent
+// catches it does not.
 func interruptible(t *testing.T) {
 	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, syscall.SIGINT)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(caught) })
 }
 

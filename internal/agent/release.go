@@ -15,7 +15,7 @@ import (
 
 const (
 	starveLook  = 2 * time.Millisecond   // between two looks whether anything moves
-	releaseTime = 100 * time.Millisecond // that strict order may be suspended to let out a class, beside what that takes on a slow line
+	releaseTime = 100 * time.Millisecond // that strict order may be suspended to let out a class, which holds some 20 ms of the line
 	releases    = 3                      // attempts
 )
 

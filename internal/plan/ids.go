@@ -12,8 +12,8 @@ type IDs struct {
 
 // Assign returns the ids of exactly these names, at most MaxContracts: known names
 // keep theirs, new ones get a free number and a serial of their own, all others
-// are forgotten. Shares stay as they are. A pair of number and serial comes back after 65,535 others at
-// the earliest.
+// are forgotten. Shares stay as they are. A pair of number and serial comes back after
+// 65,535 others at the earliest.
 func (ids IDs) Assign(names []string) IDs {
 	next := IDs{Names: make(map[string]Contract, len(names)), Next: max(ids.Next, 1), Shares: ids.Shares}
 	var used [1 << 16]bool

@@ -38,6 +38,12 @@ func ShareMinor(n, bucket int) uint32 {
 // ShareInner is the minor number of the HTB class that has the share.
 func ShareInner(n int) uint32 { return firstShareInner + uint32(n) }
 
+// ShareOfInner is the inverse of ShareInner.
+func ShareOfInner(minor uint32) (n int, ok bool) {
+	n = int(minor) - firstShareInner
+	return n, n >= 0 && n < MaxShares
+}
+
 // ShareOfMinor is the inverse of ShareMinor; ok is false for any other minor number.
 func ShareOfMinor(minor uint32) (n, bucket int, ok bool) {
 	if minor < firstShareLeaf {
@@ -65,12 +71,6 @@ func (q Queue) ShareOf(written uint32) (n int, ok bool) {
 func (q Queue) Undivided() Queue {
 	q.Shares = nil
 	return q
-}
-
-// ShareOfInner is the inverse of ShareInner.
-func ShareOfInner(minor uint32) (n int, ok bool) {
-	n = int(minor) - firstShareInner
-	return n, n >= 0 && n < MaxShares
 }
 
 // sum is what shares come to.
