@@ -213,3 +213,18 @@ func (b *bench) kind(t *testing.T) string {
 	kind, _, _ := strings.Cut(rest, " ")
 	return kind
 }
+
+// TestFlowFillsSlowLine: a flow that begins on an empty line, and so takes it for a much
+// faster one, fills it all the same.
+func TestFlowFillsSlowLine(t *testing.T) {
+	b := newBench(t)
+	b.iperfServer(t, 5201)
+	for _, rate := range []int{5, 20} {
+		b.apply(t, b.policyAt(rate, "  bulk: {match: [{port: 5201}], priority: 3}\n"))
+		client, out := b.iperfClient(t, "", 5201, 4)
+		wait(t, client, out)
+		if got := delivered(t, out); got < 0.8*float64(rate) {
+			t.Errorf("%.2f of %d Mbit/s", got, rate)
+		}
+	}
+}

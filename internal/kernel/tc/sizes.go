@@ -9,6 +9,7 @@ import (
 const (
 	frame      = 1518
 	gsoPacket  = 64 << 10
+	gsoWire    = 80 << 10      // such a packet with the headers of its segments, down to an MSS of 280
 	bandwidth1 = 1_000_000 / 8 // byte/s of 1 Mbit/s
 
 	// unshapedLimit bounds a leaf where the device is the bottleneck and its
@@ -49,22 +50,23 @@ const quantumBase = gsoPacket
 // must not be less than any packet that the bucket can hold: HTB adds it once
 // a turn, however deep the packet took the bucket into debt, so that buckets
 // would take turns by packets, the flow with the larger ones would have more, and the debt
-// would grow until the kernel's counter of 31 bits turns over. That is a GSO packet
-// with the headers of its segments (80 KiB: down to an MSS of 280), or what
+// would grow until the kernel's counter of 31 bits turns over. That is gsoWire, or what
 // the bfifo can hold. More would only make the others wait longer.
-func bucketQuantum(rate uint64) uint32 {
-	const gsoWire = 80 << 10
-	return min(gsoWire, bucketLimit(rate))
-}
+func bucketQuantum(rate uint64) uint32 { return min(gsoWire, bucketLimit(rate)) }
 
 // limit is the bound of a bfifo leaf: 20 ms of the rate. Where 64 KiB packets
-// are at home (from 50 Mbit/s on) it takes two of them; below, sixteen frames.
+// are at home (from 50 Mbit/s on) it takes two of them, and from 5 Mbit/s on it takes
+// one: a flow whose round trips were microseconds so far sends such packets on slow
+// lines too, and where none fits, BBR learns nothing better for as long as it lives.
+// Below, sixteen frames.
 func limit(rate uint64) uint32 {
 	switch {
 	case rate == 0:
 		return unshapedLimit
 	case rate >= 50*bandwidth1:
 		return uint32(max(rate/50, 2*gsoPacket))
+	case rate >= 5*bandwidth1:
+		return uint32(max(rate/50, gsoWire))
 	}
 	return uint32(max(rate/50, 16*frame))
 }

@@ -19,7 +19,9 @@ func TestSizes(t *testing.T) {
 		{8 * kbit, 1, 3036, 24288, 2277000},
 		{64 * kbit, 1, 3036, 24288, 284625},
 		{Mbit, 1, 3036, 24288, 18216},
-		{10 * Mbit, 12, 12500, 25000, 5000},
+		{4 * Mbit, 5, 5000, 24288, 5000},
+		{5 * Mbit, 6, 6250, 81920, 5000},
+		{10 * Mbit, 12, 12500, 81920, 5000},
 		{49 * Mbit, 61, 61250, 122500, 5000},
 		{50 * Mbit, 62, 62500, 131072, 5000},
 		{100 * Mbit, 125, 65536, 250000, 5000},
@@ -50,7 +52,7 @@ func TestSizesAtAnyRate(t *testing.T) {
 		if b := ticks(burst(rate), rate); b == 0 || b == 1<<32-1 {
 			t.Errorf("burst of %d byte/s is %d ticks", rate, b)
 		}
-		if l := limit(rate); l < 16*frame || rate >= 50*bandwidth1 && l < 2*gsoPacket {
+		if l := limit(rate); l < 16*frame || rate >= 50*bandwidth1 && l < 2*gsoPacket || rate >= 5*bandwidth1 && l < gsoWire {
 			t.Errorf("limit of %d byte/s is %d", rate, l)
 		}
 	})
@@ -64,7 +66,7 @@ func TestBucketSizes(t *testing.T) {
 		quantum, limit uint32
 		floor          uint64
 	}{
-		{10 * bandwidth1, 25000, 25000, 1},
+		{10 * bandwidth1, 81920, 81920, 1},
 		{50 * bandwidth1, 80 << 10, 131072, 7},
 		{100 * bandwidth1, 80 << 10, 131072, 15},
 		{1000 * bandwidth1, 80 << 10, 1250000, 15},
