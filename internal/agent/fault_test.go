@@ -246,8 +246,9 @@ func (b *bench) killApply(t *testing.T, text string, stride int) (places int) {
 func TestKilledChange(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
-	first := strings.NewReplacer("100Mbit", "100Mbit, scheduler: htb", "priority: 15", "priority: 15\n    egress: {min: 10Mbit}").Replace(b.policyText(goldPolicy))
-	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "50Mbit, scheduler: htb", 1)
+	// A line of 1 Mbit/s has one leaf a class: a place for each of many leaves tells no more.
+	first := strings.NewReplacer("Mbit", "Mbit, scheduler: htb", "priority: 15", "priority: 15\n    egress: {min: 10%}").Replace(b.policyAt(1, goldPolicy))
+	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "900Kbit, scheduler: htb", 1)
 	for place := 1; ; place += stride(longStride) {
 		b.apply(t, first)
 		if !b.suffer(t, victim{Verb: "apply", Policy: second, KillAt: place}) {
