@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"github.com/weir-net/weir/internal/lab/hosts"
@@ -70,31 +69,20 @@ func (l *limitersLab) order(repetition int) []string {
 }
 
 func (l *limitersLab) build() error {
-	sender, err := l.net.Host("sender")
-	if err != nil {
+	var err error
+	if l.line, l.far, err = l.pair(4); err != nil {
 		return err
 	}
-	receiver, err := l.net.Host("receiver")
-	if err != nil {
-		return err
-	}
-	l.line, l.far = plug(sender, "line", "10.99.4.1/24", "fd99:4::1/64"), plug(receiver, "line", "10.99.4.2/24", "fd99:4::2/64")
-	if err := hosts.Wire(l.line, l.far, hosts.Segments(uint64(l.Rate))); err != nil {
-		return err
-	}
-	at := func(port uint16) traffic.Where {
-		return traffic.Where{To: netip.AddrPortFrom(netip.MustParseAddr("10.99.4.2"), port), Congestion: l.result.Environment.Congestion}
-	}
-	l.toServer, l.toSink = at(5201), at(9)
-	l.server, err = traffic.Serve(receiver.Netns(), l.toServer.To)
+	l.toServer, l.toSink = l.at(l.far, 5201), l.at(l.far, 9)
+	l.server, err = traffic.Serve(l.far.Host.Netns(), l.toServer.To)
 	if l.server, err = closing(l.session, l.server, err); err != nil {
 		return err
 	}
-	sink, err := traffic.OpenSink(receiver.Netns(), l.toSink.To)
+	sink, err := traffic.OpenSink(l.far.Host.Netns(), l.toSink.To)
 	if _, err := closing(l.session, sink, err); err != nil {
 		return err
 	}
-	return l.workload(sender)
+	return l.workload(l.line.Host)
 }
 
 // workload makes the cgroup that is limited, and its processes.

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -80,25 +79,15 @@ func runPriority(ctx context.Context, s *session) error {
 }
 
 func (l *priorityLab) build() error {
-	sender, err := l.net.Host("sender")
+	link, far, err := l.pair(3)
 	if err != nil {
 		return err
 	}
-	receiver, err := l.net.Host("receiver")
-	if err != nil {
-		return err
-	}
-	l.link = plug(sender, "line", "10.99.3.1/24", "fd99:3::1/64")
-	if err := hosts.Wire(l.link, plug(receiver, "line", "10.99.3.2/24", "fd99:3::2/64"), hosts.Segments(uint64(l.Rate))); err != nil {
-		return err
-	}
+	l.link = link
 	for i, name := range []string{"first", "second"} {
-		to := traffic.Where{
-			To:         netip.AddrPortFrom(netip.MustParseAddr("10.99.3.2"), uint16(5201+i)),
-			Congestion: l.result.Environment.Congestion,
-			Pace:       uint64(float64(l.Rate) * headroom),
-		}
-		if l.flows[i], err = l.flow(sender, receiver, name, to); err != nil {
+		to := l.at(far, 5201+i)
+		to.Pace = uint64(float64(l.Rate) * headroom)
+		if l.flows[i], err = l.flow(link.Host, far.Host, name, to); err != nil {
 			return fmt.Errorf("make workload %s: %w", name, err)
 		}
 	}

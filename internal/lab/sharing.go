@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	"github.com/weir-net/weir/internal/lab/hosts"
@@ -71,29 +70,18 @@ func (l *sharingLab) run(ctx context.Context) error {
 }
 
 func (l *sharingLab) build() error {
-	sender, err := l.net.Host("sender")
-	if err != nil {
+	var err error
+	if l.line, l.far, err = l.pair(5); err != nil {
 		return err
 	}
-	receiver, err := l.net.Host("receiver")
-	if err != nil {
-		return err
-	}
-	l.line, l.far = plug(sender, "line", "10.99.5.1/24", "fd99:5::1/64"), plug(receiver, "line", "10.99.5.2/24", "fd99:5::2/64")
-	if err := hosts.Wire(l.line, l.far, hosts.Segments(uint64(l.Rate))); err != nil {
-		return err
-	}
-	at := func(port int) traffic.Where {
-		return traffic.Where{To: netip.AddrPortFrom(netip.MustParseAddr("10.99.5.2"), uint16(port)), Congestion: l.result.Environment.Congestion}
-	}
-	l.toSink = at(9)
+	l.toSink = l.at(l.far, 9)
 	l.toSink.Pace = uint64(l.Rate) * overflow / uint64(sharers[small].flows)
-	sink, err := traffic.OpenSink(receiver.Netns(), l.toSink.To)
+	sink, err := traffic.OpenSink(l.far.Host.Netns(), l.toSink.To)
 	if _, err := closing(l.session, sink, err); err != nil {
 		return err
 	}
 	for i, w := range sharers {
-		if l.flows[i], err = l.flow(sender, receiver, w.name, at(5201+i)); err != nil {
+		if l.flows[i], err = l.flow(l.line.Host, l.far.Host, w.name, l.at(l.far, 5201+i)); err != nil {
 			return fmt.Errorf("make workload %s: %w", w.name, err)
 		}
 	}

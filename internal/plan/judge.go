@@ -191,25 +191,6 @@ func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong st
 	return j
 }
 
-// share judges a share by what it got while its packets waited, if that is known.
-func (j Judgement) share(q Queue, n int, owner Owner, served map[Owner]Served, wrong string) Judgement {
-	s, known := served[owner]
-	j.Priority, j.Min = policy.Unset, q.Shares[n].Min
-	evidence := fmt.Sprintf("read back: share %d of %s", n, q)
-	switch {
-	case wrong != "":
-		j.Verdict, j.Evidence = Broken, wrong
-	case !known:
-		j.Verdict, j.Evidence = Unprovable, evidence+"; what it gets could not be read"
-	default:
-		j.Verdict, j.Evidence = s.verdict(j.Min), evidence+"; "+s.String()
-	}
-	if j.Verdict == Unprovable && known {
-		j.Evidence += ": too few packets to tell"
-	}
-	return j
-}
-
 // judgeNetPrio judges what the v1 controller carries. It writes the priority
 // and counts nothing; who keeps the order is the queue of each device, which is
 // known where it is one of the policy's.

@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -105,42 +103,6 @@ func (l LinkState) Entitled() []ContractID {
 
 // atLeast puts a share into words.
 func atLeast(min policy.Rate) string { return "at least " + min.String() }
-
-// ShareWindow is the time over which a share is looked at whose packets wait.
-const ShareWindow = 500 * time.Millisecond
-
-// Served is what a share was seen to get.
-type Served struct {
-	Waited bool        // its packets waited whenever it was looked at, over ShareWindow
-	Got    policy.Rate // meanwhile, in bits on the wire; 0 where nothing waited
-}
-
-// ServedOver is what a share got whose packets waited all the time.
-func ServedOver(took time.Duration, bytes uint64) Served {
-	return Served{Waited: true, Got: policy.Rate(float64(bytes) * 8 / took.Seconds())}
-}
-
-// String puts into words what a share was seen to get.
-func (s Served) String() string {
-	if !s.Waited {
-		return "nothing of it waits"
-	}
-	return fmt.Sprintf("%s over %s, and more waits", threeDigits(s.Got), ShareWindow)
-}
-
-// verdict judges what a share got while its packets waited: less than is promised by
-// more than a fiftieth is broken. Two packets of the size that TCP hands to a device at
-// once may be missing by chance: where that is what is missing, nothing can be told.
-func (s Served) verdict(min policy.Rate) Verdict {
-	const packets = 2 * 8 * 64 << 10 // bits
-	switch lacks := min - min/50; {
-	case !s.Waited || s.Got >= lacks:
-		return Kept
-	case s.Got+policy.Rate(packets*uint64(time.Second)/uint64(ShareWindow)) >= lacks:
-		return Unprovable
-	}
-	return Broken
-}
 
 // shareNumbers are the numbers of the shares that a policy promises of a link, by
 // workload: those of the last apply stay, so that nobody's packets change their class

@@ -43,9 +43,6 @@ func TestSSH(t *testing.T) {
 // The sharing lab with Weir's own mins; for the bounds see TestSSH.
 func TestSharing(t *testing.T) {
 	testutil.Needs(t, "root", "cgroup2", "htb qdisc")
-	if testing.Short() {
-		t.Skip("takes 18 s; the lab itself is tested beside it, and mins are in kernel/tc")
-	}
 	c, err := New("test")
 	if err != nil {
 		t.Fatal(err)
