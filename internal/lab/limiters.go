@@ -13,8 +13,8 @@ import (
 
 var limitersInfo = Info{
 	Name:    "limiters",
-	Summary: "what a limit costs, and what it does to traffic: none, HTB behind an ifb, police, HTB, Weir",
-	Arms:    []string{"none", "ifb_htb", "tc_police", "htb", "weir"},
+	Summary: "what a limit costs, and what it does to traffic: none, HTB behind an ifb, police, HTB, departure times, Weir",
+	Arms:    []string{"none", "ifb_htb", "tc_police", "htb", "edt", "weir"},
 }
 
 // A limitersLab is two hosts. On the first a workload, two processes in one
@@ -146,6 +146,8 @@ func (l *limitersLab) under(ctx context.Context, arm string, limit policy.Rate, 
 		err = l.line.LimitByPolice(uint64(limit))
 	case "htb":
 		l.leaf, err = l.line.LimitByHTB(uint64(limit))
+	case "edt":
+		err = l.line.LimitByDepartures(uint64(limit))
 	case "weir":
 		err = l.Controller.Apply(ctx, l.line.Host.Netns(), []byte(l.policy(limit)))
 		undo = func() error { return l.reset(ctx) }

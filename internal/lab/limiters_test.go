@@ -30,7 +30,11 @@ func TestLimitersLab(t *testing.T) {
 	if got, want := strings.Join(arms, " "), strings.Join(limitersInfo.Arms, " "); got != want {
 		t.Errorf("arms %s, want %s", got, want)
 	}
-	for _, arm := range []string{"ifb_htb", "htb", "weir"} {
+	for _, a := range r.Arms[1:] {
+		arm := a.Name
+		if a.Metrics["pps"].N == 0 {
+			continue // this kernel lacks it
+		}
 		for _, suffix := range []string{"", "_1"} {
 			// A busy machine may read late.
 			if m := metric(t, r, arm, "mbit"+suffix); m.Median > 1.05*rate/1e6 || m.Median < rate/1e6/2 {

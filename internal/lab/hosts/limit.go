@@ -102,8 +102,8 @@ func (p Plug) detour(rate uint64) (Leaf, error) {
 }
 
 const (
-	htbHandle = 0x11e1 << 16
-	htbClass  = htbHandle | 1
+	rootHandle = 0x11e1 << 16 // of whatever queue limits a device
+	htbClass   = rootHandle | 1
 )
 
 func (p Plug) addHTB(link netlink.Link, rate uint64) (Leaf, error) {
@@ -112,18 +112,18 @@ func (p Plug) addHTB(link netlink.Link, rate uint64) (Leaf, error) {
 		return "", fmt.Errorf("set queue length: %w", err)
 	}
 	index := link.Attrs().Index
-	htb := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_ROOT, Handle: htbHandle})
+	htb := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_ROOT, Handle: rootHandle})
 	htb.Defcls = htbClass & 0xffff
 	if err := p.Host.handle.QdiscAdd(htb); err != nil {
 		return "", absent(err, "htb qdisc")
 	}
 	burst := Line{Rate: rate}.burst()
-	class := netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: index, Parent: htbHandle, Handle: htbClass},
+	class := netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: index, Parent: rootHandle, Handle: htbClass},
 		netlink.HtbClassAttrs{Rate: rate, Ceil: rate, Buffer: burst, Cbuffer: burst, Quantum: 1514})
 	if err := p.Host.handle.ClassAdd(class); err != nil {
 		return "", fmt.Errorf("add class of htb: %w", err)
 	}
-	leaf := netlink.NewFqCodel(netlink.QdiscAttrs{LinkIndex: index, Parent: htbClass, Handle: htbHandle + 1<<16})
+	leaf := netlink.NewFqCodel(netlink.QdiscAttrs{LinkIndex: index, Parent: htbClass, Handle: rootHandle + 1<<16})
 	err := p.Host.handle.QdiscAdd(leaf)
 	if errors.Is(err, unix.ENOENT) {
 		return OneFIFO, nil
@@ -139,18 +139,25 @@ func (p Plug) filter(action netlink.Action, what string) error {
 	if err != nil {
 		return err
 	}
-	index := link.Attrs().Index
-	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_CLSACT, Handle: clsactHandle}}
-	if err := p.Host.handle.QdiscAdd(clsact); err != nil {
-		return absent(err, "clsact qdisc")
+	attrs, err := p.atEgress(link.Attrs().Index)
+	if err != nil {
+		return err
 	}
-	attrs := netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_EGRESS, Priority: 1, Protocol: unix.ETH_P_ALL}
 	actions := []netlink.Action{action}
 	err = p.Host.handle.FilterAdd(&netlink.MatchAll{FilterAttrs: attrs, Actions: actions})
 	if errors.Is(err, unix.ENOENT) { // no matchall, or no such action
 		err = p.Host.handle.FilterAdd(&netlink.U32{FilterAttrs: attrs, Actions: actions})
 	}
 	return absent(err, what+", or both the matchall and the u32 filter")
+}
+
+// atEgress is where a filter of all that a device sends goes; it makes that place.
+func (p Plug) atEgress(index int) (netlink.FilterAttrs, error) {
+	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Parent: netlink.HANDLE_CLSACT, Handle: clsactHandle}}
+	if err := p.Host.handle.QdiscAdd(clsact); err != nil {
+		return netlink.FilterAttrs{}, absent(err, "clsact qdisc")
+	}
+	return netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_EGRESS, Priority: 1, Protocol: unix.ETH_P_ALL}, nil
 }
 
 var clsactHandle = netlink.MakeHandle(0xffff, 0)
@@ -166,7 +173,7 @@ func (p Plug) Unlimit() error {
 		return fmt.Errorf("read queues of %s: %w", p, err)
 	}
 	for _, q := range qdiscs {
-		if handle := q.Attrs().Handle; handle == htbHandle || handle == clsactHandle {
+		if handle := q.Attrs().Handle; handle == rootHandle || handle == clsactHandle {
 			if err := p.Host.handle.QdiscDel(q); err != nil {
 				return fmt.Errorf("take limit off %s: %w", p, err)
 			}

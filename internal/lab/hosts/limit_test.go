@@ -11,6 +11,10 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
+func leafless(limit func(Plug, uint64) error) func(Plug, uint64) (Leaf, error) {
+	return func(p Plug, rate uint64) (Leaf, error) { return "", limit(p, rate) }
+}
+
 // TestLimitAsTcSeesIt puts each limit on a device and takes it off again. A kernel
 // without a means has to say which, and nothing of it may be left.
 func TestLimitAsTcSeesIt(t *testing.T) {
@@ -24,7 +28,9 @@ func TestLimitAsTcSeesIt(t *testing.T) {
 		{"htb", Plug.LimitByHTB, []string{"htb qdisc"}, []string{"class", "show", "dev", "line"}, []string{"class htb 11e1:1 root", "rate 100Mbit ceil 100Mbit"}},
 		{"ifb", Plug.LimitByIfb, []string{"htb qdisc", "ifb link", "clsact qdisc", "mirred action"}, []string{"class", "show", "dev", ifb}, []string{"class htb 11e1:1 root", "rate 100Mbit ceil 100Mbit"}},
 		{"ifb's way", Plug.LimitByIfb, []string{"htb qdisc", "ifb link", "clsact qdisc", "mirred action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"mirred (Egress Redirect to device " + ifb + ")"}},
-		{"police", func(p Plug, rate uint64) (Leaf, error) { return "", p.LimitByPolice(rate) }, []string{"clsact qdisc", "police action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"rate 100Mbit burst 125000b", "action drop"}},
+		{"police", leafless(Plug.LimitByPolice), []string{"clsact qdisc", "police action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"rate 100Mbit burst 125000b", "action drop"}},
+		{"departure times", leafless(Plug.LimitByDepartures), []string{"fq qdisc", "clsact qdisc"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"bpf", "depart direct-action"}},
+		{"its fq", leafless(Plug.LimitByDepartures), []string{"fq qdisc", "clsact qdisc"}, []string{"qdisc", "show", "dev", "line"}, []string{"qdisc fq 11e1: root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := testNet(t)
@@ -54,11 +60,12 @@ func TestLimitAsTcSeesIt(t *testing.T) {
 					t.Errorf("no %q in %s", want, got)
 				}
 			}
-			if _, err := c.limit(plug, 100e6); !errors.Is(err, fs.ErrExist) {
-				t.Errorf("twice: %v", err)
-			}
 			if got := strings.Contains(tc("qdisc", "show"), "qdisc fq_codel "); got != (leaf == FqCodel) {
 				t.Errorf("the leaf is said to be %q, but tc tells of fq_codel: %t", leaf, got)
+			}
+			// A second one is refused, and takes away what stands.
+			if _, err := c.limit(plug, 100e6); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("twice: %v", err)
 			}
 			for range 2 { // taking away what is absent succeeds
 				if err := plug.Unlimit(); err != nil {

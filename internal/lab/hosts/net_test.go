@@ -89,7 +89,7 @@ func TestWireLimitsSegments(t *testing.T) {
 	}
 	for host, device := range map[*Host]string{a: "one", b: "two"} {
 		out := testutil.Output(t, "nsenter", "--net="+host.Netns(), testutil.Tool(t, "ip"), "-d", "link", "show", "dev", device)
-		if !strings.Contains(out, "gso_max_segs 3 ") || !strings.Contains(out, "state UP") {
+		if !strings.Contains(out, "gso_max_segs 3 ") || !strings.Contains(out, ",UP,LOWER_UP") {
 			t.Errorf("%s", out)
 		}
 	}
