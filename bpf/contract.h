@@ -158,7 +158,7 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * eleven and then reads only.
+ * fourteen and then reads only.
  */
 struct budget {
 	__u16 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
@@ -167,6 +167,9 @@ struct budget {
 	__u64 limit;	   /* bytes a second */
 	__u64 tick_length; /* resolution at which votes expire, ns */
 	__u64 tick_bytes;  /* what the limit lets pass in a tick, times 1024 */
+	__u64 burst;	   /* bytes that its buckets collect, if that was told; 0: it was not */
+	__u64 depth;	   /* for how long the bucket of datagrams collects, ns */
+	__u64 stream_depth; /* and that of TCP that nobody paces */
 	__u64 price;	   /* of 1024 bytes in the bucket, by the share when the tick began, 1/16 ns */
 	__u64 chunk;	   /* what the bucket gives at once, likewise, bytes */
 	__u64 trim;	   /* factor of the load, times 1024 */
@@ -259,7 +262,7 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 72, "flow");
-_Static_assert(sizeof(struct budget) == 176 + 2 * 72 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 200 + 2 * 72 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
 _Static_assert(sizeof(struct paced) == 64 + STAKES * 88, "paced");

@@ -27,8 +27,6 @@
 #define MAX_GAP (1ULL << 34)
 #define MAX_PACE 0xfffffffeULL
 #define BURST 10000000ULL
-#define STREAM_BURST (20 * BURST)
-#define CHUNK (BURST / 4)
 #define FRACTION 16
 
 static __always_inline __u64 least(__u64 a, __u64 b) { return a < b ? a : b; }
@@ -106,13 +104,16 @@ static __always_inline void tally(struct budget *b, __u64 now, __u64 bytes)
 	b->in_window = 0;
 }
 
+/* chunk_of is the time's worth of the share that a bucket gives at once, ns. */
+static __always_inline __u64 chunk_of(struct budget *b) { return least(b->depth, BURST) / 4; }
+
 /* appraise finds what the share means for the bucket, so that no packet divides. */
 static __always_inline void appraise(struct budget *b)
 {
 	__u64 rate = most(share(b), 1);
 
 	b->price = SECOND * FRACTION * ONE / rate + 1;
-	b->chunk = rate / (SECOND / CHUNK);
+	b->chunk = rate * chunk_of(b) / SECOND;
 }
 
 /* advance ends the tick if it is over; of many CPUs that see it, one does. */
@@ -250,7 +251,7 @@ static __always_inline bool conforms(struct budget *b, bool stream, __u64 now)
 
 static __always_inline void pay(struct budget *b, bool stream, __u64 now, __u64 wire)
 {
-	__u64 *at = stream ? &b->streams_paid : &b->paid, depth = stream ? STREAM_BURST : BURST;
+	__u64 *at = stream ? &b->streams_paid : &b->paid, depth = stream ? b->stream_depth : b->depth;
 	__u64 cost = wire * once(&b->price) / ONE;
 	__u64 paid = once(at), from = most(paid, (now - least(depth, now)) * FRACTION);
 
@@ -261,7 +262,7 @@ static __always_inline void pay(struct budget *b, bool stream, __u64 now, __u64 
 /* half_empty says that a bucket's packets come faster than their share allows. */
 static __always_inline bool half_empty(struct budget *b, bool stream, __u64 now)
 {
-	__u64 half = stream ? STREAM_BURST / 2 : BURST / 2;
+	__u64 half = (stream ? b->stream_depth : b->depth) / 2;
 
 	return once(stream ? &b->streams_paid : &b->paid) > (now - least(half, now)) * FRACTION;
 }
@@ -277,7 +278,7 @@ static __always_inline __u64 grant(struct budget *b, __u64 now)
 
 	if (half_empty(b, false, now))
 		return 0;
-	__sync_fetch_and_add(&b->paid, CHUNK * FRACTION);
+	__sync_fetch_and_add(&b->paid, chunk_of(b) * FRACTION);
 	__sync_fetch_and_add(&b->credit, chunk);
 	return chunk;
 }

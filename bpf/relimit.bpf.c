@@ -18,6 +18,9 @@ const volatile __u32 number;
 const volatile __u64 limit = 1;	      /* bytes a second */
 const volatile __u64 tick_length = 1; /* ns */
 const volatile __u64 tick_bytes;      /* what the limit lets pass in a tick, times 1024 */
+const volatile __u64 burst;	      /* bytes that its buckets collect, if that was told */
+const volatile __u64 depth;	      /* for how long the bucket of datagrams collects, ns */
+const volatile __u64 stream_depth;    /* and that of TCP that nobody paces */
 
 /* Returns whether there is such a limit. */
 SEC("tc")
@@ -31,6 +34,9 @@ int relimit(struct __sk_buff *skb __attribute__((unused)))
 	b->limit = limit;
 	b->tick_length = tick_length;
 	b->tick_bytes = tick_bytes;
+	b->burst = burst;
+	b->depth = depth;
+	b->stream_depth = stream_depth;
 	b->trim = ONE;
 	appraise(b);
 	b->sent = 2 * (limit / 32);

@@ -1,7 +1,7 @@
 package fair
 
-// The time for which a bucket collects its rate, ns. One packet of any size passes on
-// top of it, and what is left of a chunk.
+// The time for which a bucket collects its rate, ns, where nobody says otherwise. One
+// packet of any size passes on top of it, and what is left of a chunk.
 const (
 	Burst = 10_000_000
 	// StreamBurst is that of the bucket for TCP that nobody paces: a sender that waits
@@ -9,18 +9,21 @@ const (
 	StreamBurst = 20 * Burst
 )
 
-// Chunk is the time's worth of the share that a bucket gives at once, ns.
-const Chunk = Burst / 4
+// MaxDepth is the longest time for which a bucket may collect, ns: two days.
+const MaxDepth = 1 << 47
+
+// chunkOf is the time's worth of the share that a bucket gives at once, ns: no more than
+// a quarter of what it collects.
+func chunkOf(depth uint64) uint64 { return min(depth, Burst) / 4 }
 
 // Fraction is the fixed point of a bucket's time: 1/16 ns, as at 100 Gbit/s a byte
 // takes 0.08.
 const Fraction = 16
 
 // Bucket is a token bucket for what can not be paced: all datagrams of a workload
-// are one flow of weight 1, and so is all TCP that nobody paces. The zero value is
-// one for datagrams, and full.
+// are one flow of weight 1, and so is all TCP that nobody paces. A new one is full.
 type Bucket struct {
-	Stream bool // it is for TCP
+	Depth uint64 // the time for which it collects its rate, ns; up to [MaxDepth]
 
 	paid   uint64 // until when what has passed is paid, ns times Fraction
 	credit uint64 // bytes that are paid and charged, and still to come
@@ -29,11 +32,7 @@ type Bucket struct {
 // Conforms says whether a packet of so many bytes may pass now, in ns, at a
 // budget's price, and charges it if so.
 func (k *Bucket) Conforms(now, wire, price uint64) bool {
-	depth := uint64(Burst)
-	if k.Stream {
-		depth = StreamBurst
-	}
-	from := max(k.paid, (now-min(depth, now))*Fraction)
+	from := max(k.paid, (now-min(k.Depth, now))*Fraction)
 	if from > now*Fraction {
 		return false
 	}
@@ -55,10 +54,10 @@ func (k *Bucket) Prepaid(wire uint64) bool {
 // that the packets to come need no look at the clock. It returns the bytes that are
 // to be charged for it, at most a chunk of a budget.
 func (k *Bucket) Grant(now, chunk uint64) uint64 {
-	if k.paid > (now-min(Burst/2, now))*Fraction {
+	if k.paid > (now-min(k.Depth/2, now))*Fraction {
 		return 0
 	}
-	k.paid += Chunk * Fraction
+	k.paid += chunkOf(k.Depth) * Fraction
 	k.credit += chunk
 	return chunk
 }

@@ -29,7 +29,7 @@ func TestConforms(t *testing.T) {
 		{"the clock began just now", 1_000_000, []packet{{1, 100, true}, {1, 100, false}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var k Bucket
+			k := Bucket{Depth: Burst}
 			for i, p := range c.packets {
 				if got := k.Conforms(p.at, p.wire, price(c.share)); got != p.passes {
 					t.Errorf("packet %d passes: %v", i, got)
@@ -44,8 +44,8 @@ func TestConforms(t *testing.T) {
 func TestBucketKeepsItsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		share := rapid.Uint64Range(1, MaxLimit).Draw(t, "share")
-		start := rapid.Uint64Range(second, MaxTime/2).Draw(t, "start")
-		var k Bucket
+		start := rapid.Uint64Range(MaxDepth, MaxTime/2).Draw(t, "start")
+		k := Bucket{Depth: legalDepth.Draw(t, "depth")}
 		now, passed, last := start, uint64(0), uint64(0)
 		for range rapid.IntRange(1, 100).Draw(t, "packets") {
 			now += rapid.Uint64Range(0, second).Draw(t, "pause")
@@ -54,7 +54,7 @@ func TestBucketKeepsItsShare(t *testing.T) {
 				passed, last = passed+wire, wire
 			}
 		}
-		most := over(product(share, now-start+Burst), second)
+		most := over(product(share, now-start+k.Depth), second)
 		if passed-last > most.Uint64()+1 {
 			t.Fatalf("%d bytes passed before the last packet, the share is %d", passed-last, most)
 		}
@@ -66,11 +66,14 @@ func TestBucketKeepsItsShare(t *testing.T) {
 func TestChunksKeepTheShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := NewBudget(rapid.Uint64Range(MinLimit, MaxLimit).Draw(t, "limit"), 0)
-		start := rapid.Uint64Range(second, MaxTime/2).Draw(t, "start")
-		var k Bucket
+		if rapid.Bool().Draw(t, "told") {
+			b.Collect(rapid.Uint64Range(segment, 1<<30).Draw(t, "burst"))
+		}
+		start := rapid.Uint64Range(MaxDepth, MaxTime/2).Draw(t, "start")
+		k := Bucket{Depth: b.Depth}
 		now, passed, charged, last := start, uint64(0), uint64(0), uint64(0)
 		for range rapid.IntRange(1, 100).Draw(t, "packets") {
-			now += rapid.Uint64Range(0, 2*Burst).Draw(t, "pause")
+			now += rapid.Uint64Range(0, 2*k.Depth).Draw(t, "pause")
 			wire := legalPacket.Draw(t, "wire")
 			switch {
 			case k.Prepaid(wire):
@@ -83,7 +86,7 @@ func TestChunksKeepTheShare(t *testing.T) {
 				t.Fatalf("%d bytes are charged, %d passed and %d are still to come", charged, passed, k.credit)
 			}
 		}
-		if most := over(product(b.Limit, now-start+Burst), second); charged-last > most.Uint64()+1 {
+		if most := over(product(b.Limit, now-start+k.Depth), second); charged-last > most.Uint64()+1 {
 			t.Fatalf("%d bytes are charged before the last packet, the share is %d", charged-last, most)
 		}
 	})
@@ -97,7 +100,7 @@ func TestBucketGivesItsShare(t *testing.T) {
 			if step < 20 {
 				continue // ns: the clock does not resolve it
 			}
-			var k Bucket
+			k := Bucket{Depth: Burst}
 			var passed uint64
 			for i := range uint64(20_000) {
 				if k.Conforms(second+i*step, wire, price(share)) {
@@ -115,9 +118,9 @@ func TestBucketDoesNotOverflow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now, wire := legalTime.Draw(t, "now"), legalPacket.Draw(t, "wire")
 		share := rapid.Uint64Range(0, MaxLimit).Draw(t, "share")
-		var k Bucket
+		k := Bucket{Depth: legalDepth.Draw(t, "depth")}
 		k.Conforms(now, wire, price(share))
-		paid := product(now-min(Burst, now), Fraction)
+		paid := product(now-min(k.Depth, now), Fraction)
 		cost := over(product(second, Fraction, One), max(share, 1))
 		cost.Add(cost, wide(1)).Mul(cost, wide(wire)).Div(cost, wide(One))
 		same(t, "paid", k.paid, paid.Add(paid, cost))

@@ -38,6 +38,8 @@ type Budget struct {
 	TickBytes uint64 // what the limit lets pass in a tick, bytes times One
 	Price     uint64 // of [One] bytes in a bucket, by the share when the tick began, ns times 16
 	Chunk     uint64 // what a bucket gives at once, likewise, bytes
+	Depth     uint64 // for how long the bucket of datagrams collects, ns
+	Streams   uint64 // and that of TCP that nobody paces
 	Load      uint64 // sum of the standing votes: the effective number of greedy flows, times One
 	Trim      uint64 // factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up
 
@@ -57,11 +59,22 @@ func NewBudget(limit, now uint64) *Budget {
 		Trim:  One,
 		tick:  1,
 		start: now,
+
+		Depth:   Burst,
+		Streams: StreamBurst,
 	}
 	b.TickBytes = b.allowance(b.Tick) * One
 	b.appraise()
 	b.sent = 2 * b.slack()
 	return b
+}
+
+// Collect has the buckets collect so many bytes of the limit, and no more.
+func (b *Budget) Collect(burst uint64) {
+	// In two steps, as the nanoseconds of some bytes at 1 byte/s would not fit.
+	b.Depth = min(burst/b.Limit*second+burst%b.Limit*second/b.Limit, MaxDepth)
+	b.Streams = b.Depth
+	b.appraise()
 }
 
 // Share returns the fair rate of a flow of weight 1, in bytes per second: never
@@ -107,7 +120,7 @@ func (b *Budget) advance(now uint64) {
 // appraise finds what the share means for a bucket.
 func (b *Budget) appraise() {
 	share := max(b.Share(), 1)
-	b.Price, b.Chunk = price(share), share/(second/Chunk)
+	b.Price, b.Chunk = price(share), share*chunkOf(b.Depth)/second
 }
 
 // repay steers by the sum of what was sent, where the limit allowed so many bytes:

@@ -12,6 +12,7 @@ var (
 	legalWeight = rapid.Uint64Range(1, MaxWeight)
 	legalPacket = rapid.Uint64Range(1, MaxPacket)
 	legalTime   = rapid.Uint64Range(1, MaxTime)
+	legalDepth  = rapid.Uint64Range(0, MaxDepth)
 	legalLoad   = rapid.Uint64Range(0, MaxWeight*(One+One/8))
 	legalTrim   = rapid.Uint64Range(One-One/128, One+One/32)
 )

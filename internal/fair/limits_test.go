@@ -197,7 +197,7 @@ func TestDatagrams(t *testing.T) {
 // sendDatagrams starts the bursts and returns where the bytes that pass are counted.
 func (s *simulation) sendDatagrams() *uint64 {
 	flow := Flow{Weight: 1, Exact: true}
-	var bucket Bucket
+	bucket := Bucket{Depth: Burst}
 	var passed uint64
 	var burst func()
 	burst = func() {

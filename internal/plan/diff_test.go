@@ -115,9 +115,9 @@ func TestDiff(t *testing.T) {
 `},
 		"a limit that is gone": {limited20, limited20, func(s *State) { s.Rules.Limits = nil }, "~ workload ssh: egress not limited -> at most 20Mbit\n"},
 		"a limit too many": {before, before, func(s *State) {
-			s.Rules.Limits = map[ContractID]Limit{s.Contracts["batch"].ID: {1e9}}
+			s.Rules.Limits = map[ContractID]Limit{s.Contracts["batch"].ID: {Max: 1e9}}
 		}, "~ workload batch: egress at most 1Gbit -> not limited\n"},
-		"a limit of nobody's": {before, before, func(s *State) { s.Rules.Limits = map[ContractID]Limit{700: {1e9}} },
+		"a limit of nobody's": {before, before, func(s *State) { s.Rules.Limits = map[ContractID]Limit{700: {Max: 1e9}} },
 			"~ contract 700: is nobody's: egress at most 1Gbit\n"},
 		"no limits at all, read back as none": {before, before, func(s *State) { s.Rules.Limits = nil }, ""},
 		"a limit that a link does not charge": {limited20, limited20, func(s *State) {
@@ -145,9 +145,9 @@ func TestDiff(t *testing.T) {
 		"a limit on one link that is gone": {limitedHere, limitedHere, func(s *State) { here1(s, s.Contracts["ssh"].ID, Limit{}) },
 			"~ workload ssh: eth1 not limited -> at most 10Mbit\n"},
 		"limits of nobody's": {before, before, func(s *State) {
-			s.Rules.Limits = map[ContractID]Limit{700: {1e9}}
-			here1(s, 700, Limit{1e6})
-			here1(s, 701, Limit{2e6})
+			s.Rules.Limits = map[ContractID]Limit{700: {Max: 1e9}}
+			here1(s, 700, Limit{Max: 1e6})
+			here1(s, 701, Limit{Max: 2e6})
 		}, "~ contract 700: is nobody's: egress at most 1Gbit, eth1 at most 1Mbit\n~ contract 701: is nobody's: eth1 at most 2Mbit\n"},
 		"a workload with limits of all kinds": {"", limitedHere, nil, `
 + link eth0: htb with 8 classes at 100Mbit, in place of fq_codel
@@ -192,7 +192,7 @@ func TestDiff(t *testing.T) {
 			"~ workload ssh: ingress not limited -> at most 20Mbit\n"},
 		"a limit of sockets that is gone with its program": {limitedSockets, limitedSockets, func(s *State) { s.Rules.Arriving, s.Receives = nil, false },
 			"~ workload ssh: ingress not limited -> at most 20Mbit\n"},
-		"a limit of sockets of nobody's": {limitedSockets, limitedSockets, func(s *State) { s.Rules.Arriving[700] = Limit{1e9} },
+		"a limit of sockets of nobody's": {limitedSockets, limitedSockets, func(s *State) { s.Rules.Arriving[700] = Limit{Max: 1e9} },
 			"~ contract 700: is nobody's: ingress at most 1Gbit\n"},
 		"a program of sockets detached": {limitedSockets, limitedSockets, func(s *State) { s.Receives = false },
 			"~ sockets: their program at ingress does not run\n"},

@@ -101,7 +101,7 @@ func TestExplainBinds(t *testing.T) {
 		t.Error(diff)
 	}
 	// Limits that are too far do not bind, whoever was set to have them.
-	w.Rules.Limits[w.Contracts["w1"].ID], w.Rules.Limits[w.Contracts["w5"].ID] = Limit{1e6}, Limit{1e6}
+	w.Rules.Limits[w.Contracts["w1"].ID], w.Rules.Limits[w.Contracts["w5"].ID] = Limit{Max: 1e6}, Limit{Max: 1e6}
 	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
 		t.Errorf("too far: %s", diff)
 	}
@@ -120,14 +120,14 @@ func TestExplainBinds(t *testing.T) {
 	}
 	// So does what sockets receive, alone.
 	delete(w.Rules.Limits, w.Contracts["w5"].ID)
-	w.Rules.Arriving[w.Contracts["w5"].ID] = Limit{4e6}
+	w.Rules.Arriving[w.Contracts["w5"].ID] = Limit{Max: 4e6}
 	want[1].Limits = []string{"at most 4Mbit of what sockets receive"}
 	if diff := gocmp.Diff(want, Explain(s, w.State)); diff != "" {
 		t.Errorf("of sockets: %s", diff)
 	}
 	// A workload that claims two of the cgroups is bound once, and not by its own.
 	w.Rules.Cgroups[104], w.Rules.Cgroups[102] = w.Contracts["w5"].ID, w.Contracts["w3"].ID
-	w.Rules.Limits[w.Contracts["w3"].ID] = Limit{1e6}
+	w.Rules.Limits[w.Contracts["w3"].ID] = Limit{Max: 1e6}
 	s.Tag = 0
 	want = []Reason{
 		{"w5", "cgroup /x/x/x/x/x", true, false, nil, own}, {"w5", "cgroup /x/x/x/x", false, false, nil, after},

@@ -59,9 +59,9 @@ func (j Judgement) Terms() string {
 	case j.Promise == PromiseShare:
 		return atLeast(j.Min)
 	case j.Workload == "" || j.Promise == PromiseIngress:
-		return j.Promise + " " + Limit{j.Max}.String()
+		return j.Promise + " " + Limit{Max: j.Max}.String()
 	}
-	return Limit{j.Max}.String()
+	return Limit{Max: j.Max}.String()
 }
 
 // EveryLink stands for the devices of the host in a [Judgement].

@@ -15,18 +15,19 @@ import (
 // together or of one alone; those that its sockets receive; or those of one link, in
 // one direction.
 type Limit struct {
-	Max policy.Rate // in bits on the wire, the Ethernet header included; 0: no limit
+	Max   policy.Rate // in bits on the wire, the Ethernet header included; 0: no limit
+	Burst policy.Size // what may pass at once of that which nobody can pace; 0: what package fair has
 }
 
 // LimitOf is a contract's limit of all links together.
-func LimitOf(e policy.Egress) Limit { return limitTo(e.Max) }
+func LimitOf(e policy.Egress) Limit { return limitTo(e.Bandwidth) }
 
 // ArrivingOf is what the sockets of a contract may receive.
-func ArrivingOf(of policy.Contract) Limit { return limitTo(of.Ingress.Max) }
+func ArrivingOf(of policy.Contract) Limit { return limitTo(of.Ingress) }
 
 // limitTo is a limit as the kernel holds it and gives it back: in whole bytes a
 // second.
-func limitTo(max policy.Rate) Limit { return Limit{max - max%8} }
+func limitTo(b policy.Bandwidth) Limit { return Limit{b.Max - b.Max%8, b.Burst} }
 
 // limitsOf are the limits of all links together, and of what sockets receive, of all
 // contracts that have them.
@@ -103,6 +104,9 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 	return slices.Sorted(maps.Keys(all))
 }
 
+// asWritten is a limit as the policy has it.
+func asWritten(b policy.Bandwidth) Limit { return Limit{b.Max, b.Burst} }
+
 // Terms puts into words what a contract promises: "priority 3, at most 50Mbit,
 // eth1 at most 10Mbit, ingress at most 20Mbit".
 func Terms(of policy.Contract) string {
@@ -113,14 +117,14 @@ func Terms(of policy.Contract) string {
 	for _, link := range slices.Sorted(maps.Keys(of.Egress.Min)) {
 		terms = append(terms, link+" "+atLeast(of.Egress.Min[link]))
 	}
-	if max := of.Egress.Max; max != 0 {
-		terms = append(terms, Limit{max}.String())
+	if of.Egress.Max != 0 {
+		terms = append(terms, asWritten(of.Egress.Bandwidth).String())
 	}
 	for _, link := range slices.Sorted(maps.Keys(of.Egress.PerLink)) {
-		terms = append(terms, link+" "+Limit{of.Egress.PerLink[link]}.String())
+		terms = append(terms, link+" "+asWritten(of.Egress.PerLink[link]).String())
 	}
-	if max := of.Ingress.Max; max != 0 {
-		terms = append(terms, PromiseIngress+" "+Limit{max}.String())
+	if of.Ingress.Max != 0 {
+		terms = append(terms, PromiseIngress+" "+asWritten(of.Ingress).String())
 	}
 	if terms == nil {
 		return Limit{}.String()
@@ -137,7 +141,11 @@ func (l Limit) String() string {
 	if l.Max == 0 {
 		return "not limited"
 	}
-	return "at most " + l.Max.String()
+	text := "at most " + l.Max.String()
+	if l.Burst != 0 {
+		text += " (" + l.Burst.String() + " at once)"
+	}
+	return text
 }
 
 // unlike says how two limits of what goes by a name differ, "" if they do not:
@@ -162,12 +170,15 @@ func limited(p Promise) string {
 const LimitWindow = 5 * time.Second
 
 // bound is the most that a window may have: 2 % above the limit, one packet of the
-// size that TCP hands to a device at once, and where TCP came that nobody paces, what
-// its bucket had collected before.
+// size that TCP hands to a device at once, and what its buckets had collected before: as
+// much as was told, or else, where TCP came that nobody paces, what that has by itself.
 func (l Limit) bound(streams bool) policy.Rate {
 	const packet = 8 * 64 << 10 // bits
 	most := l.Max + l.Max/50 + policy.Rate(packet*uint64(time.Second)/uint64(LimitWindow))
-	if streams {
+	switch {
+	case l.Burst != 0:
+		most += policy.Rate(8 * uint64(l.Burst) * uint64(time.Second) / uint64(LimitWindow))
+	case streams:
 		most += l.Max / policy.Rate(LimitWindow/fair.StreamBurst)
 	}
 	return most

@@ -46,11 +46,11 @@ workloads:
 		"a link is broken": {have: func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) },
 			want: of(Broken, "link eth0: its programs do not run")},
 		"a link is not there": {have: func(s *State) { delete(s.Links, "eth1") }, want: of(Broken, "link eth1: it is not under contract")},
-		"another limit is there": {have: func(s *State) { s.Rules.Limits[s.Contracts["held"].ID] = Limit{2e7} },
+		"another limit is there": {have: func(s *State) { s.Rules.Limits[s.Contracts["held"].ID] = Limit{Max: 2e7} },
 			want: of(Broken, "egress at most 20Mbit -> at most 50Mbit")},
 		"no limit is there":         {have: func(s *State) { s.Rules.Limits = nil }, want: of(Broken, "egress not limited -> at most 50Mbit")},
 		"its packets are not found": {have: func(s *State) { s.Rules.Flows = nil }, want: of(Broken, "flows: 1 missing")},
-		"another workload's limit":  {have: func(s *State) { s.Rules.Limits[s.Contracts["both"].ID] = Limit{2e7} }, want: of(Kept, text)},
+		"another workload's limit":  {have: func(s *State) { s.Rules.Limits[s.Contracts["both"].ID] = Limit{Max: 2e7} }, want: of(Kept, text)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have, held := wanted(t, p, f, IDs{}).State, kept
@@ -75,6 +75,25 @@ workloads:
 	unread := Judge(p, w, nil, Measured{})[1]
 	if unread.Verdict != Unprovable || unread.Evidence != "read back: at most 50Mbit; what passed below it could not be read" {
 		t.Errorf("not read: %+v", unread)
+	}
+}
+
+// What a window may have: 2 % more, a packet of 64 KiB, and what the buckets collected.
+func TestWindowOfLimit(t *testing.T) {
+	for _, c := range []struct {
+		limit   Limit
+		streams bool
+		want    policy.Rate
+	}{
+		{Limit{Max: 50e6}, false, 51_104_857},
+		{Limit{Max: 50e6}, true, 53_104_857},
+		{Limit{Max: 50e6, Burst: 1 << 20}, false, 52_782_578},
+		{Limit{Max: 50e6, Burst: 1 << 20}, true, 52_782_578},
+		{Limit{Max: 64e3, Burst: policy.MaxBurst}, true, 1_718_157_055},
+	} {
+		if got := c.limit.bound(c.streams); got != c.want {
+			t.Errorf("%v, streams %t: %d, want %d", c.limit, c.streams, got, c.want)
+		}
 	}
 }
 
@@ -130,7 +149,7 @@ workloads:
 			"link eth1: its program at ingress does not run", "its program at ingress does not run", "", "", "its program at ingress does not run"}},
 		"a workload's limit": {func(s *State) { here1(s, both, Limit{}) }, [5]string{
 			"eth1 not limited -> at most 10Mbit", "eth1 not limited -> at most 10Mbit"}},
-		"a link's limit": {func(s *State) { drift(s, func(l *LinkState) { l.Rules.Egress = Limit{1e9} }) }, [5]string{
+		"a link's limit": {func(s *State) { drift(s, func(l *LinkState) { l.Rules.Egress = Limit{Max: 1e9} }) }, [5]string{
 			"link eth0: egress at most 1Gbit -> at most 900Mbit", "", "egress at most 1Gbit -> at most 900Mbit", "egress at most 1Gbit -> at most 900Mbit"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -250,16 +269,17 @@ func TestTermsOfContract(t *testing.T) {
 	none := policy.Priority{Default: policy.Unset}
 	for want, c := range map[string]policy.Contract{
 		"priority 3":                  {Priority: policy.Priority{Default: 3}},
-		"at most 10Mbit":              {Priority: none, Egress: policy.Egress{Max: 1e7}},
-		"priority 3, at most 1.5Gbit": {Priority: policy.Priority{Default: 3}, Egress: policy.Egress{Max: 15e8}},
+		"at most 10Mbit":              {Priority: none, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 1e7}}},
+		"priority 3, at most 1.5Gbit": {Priority: policy.Priority{Default: 3}, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 15e8}}},
 		"priority {eth0: 4}":          {Priority: policy.Priority{Default: policy.Unset, PerLink: map[string]policy.Level{"eth0": 4}}},
 		"not limited":                 {Priority: none},
-		"eth1 at most 10Mbit":         {Priority: none, Egress: policy.Egress{PerLink: map[string]policy.Rate{"eth1": 1e7}}},
+		"eth1 at most 10Mbit":         {Priority: none, Egress: policy.Egress{PerLink: map[string]policy.Bandwidth{"eth1": {Max: 1e7}}}},
 		"priority 3, at most 50Mbit, eth0 at most 20Mbit, eth1 at most 10Mbit": {Priority: policy.Priority{Default: 3},
-			Egress: policy.Egress{Max: 5e7, PerLink: map[string]policy.Rate{"eth1": 1e7, "eth0": 2e7}}},
-		"ingress at most 20Mbit": {Priority: none, Ingress: policy.Bandwidth{Max: 2e7}},
+			Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 5e7}, PerLink: map[string]policy.Bandwidth{"eth1": {Max: 1e7}, "eth0": {Max: 2e7}}}},
+		"at most 10Mbit (64KiB at once)": {Priority: none, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 1e7, Burst: 64 << 10}}},
+		"ingress at most 20Mbit":         {Priority: none, Ingress: policy.Bandwidth{Max: 2e7}},
 		"priority 3, at most 50Mbit, eth0 at most 20Mbit, ingress at most 10Mbit": {Priority: policy.Priority{Default: 3},
-			Egress: policy.Egress{Max: 5e7, PerLink: map[string]policy.Rate{"eth0": 2e7}}, Ingress: policy.Bandwidth{Max: 1e7}},
+			Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 5e7}, PerLink: map[string]policy.Bandwidth{"eth0": {Max: 2e7}}}, Ingress: policy.Bandwidth{Max: 1e7}},
 	} {
 		if got := Terms(c); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -117,9 +117,12 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		if w.Via == policy.ViaBPF {
 			w.Contract.Egress.Max = drawMax(t, "max")
 			w.Contract.Ingress.Max = drawMax(t, "max of what arrives")
+			if w.Contract.Ingress.Max != 0 {
+				w.Contract.Ingress.Burst = drawBurst(t, "burst of what arrives")
+			}
 			for _, l := range p.Links {
 				if max := drawMax(t, "max on "+l.Name); max != 0 {
-					w.Contract.Egress.PerLink = map[string]policy.Rate{l.Name: max}
+					w.Contract.Egress.PerLink = map[string]policy.Bandwidth{l.Name: {Max: max, Burst: drawBurst(t, "burst on "+l.Name)}}
 				}
 				divisible := l.Rate != 0 && (l.Scheduler == policy.Auto || l.Scheduler == policy.HTB)
 				if divisible && rapid.IntRange(0, 3).Draw(t, "has a share of "+l.Name) == 0 {
@@ -138,6 +141,11 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		p.Workloads = append(p.Workloads, w)
 	}
 	return p
+}
+
+// drawBurst draws what passes at once below a limit, or that it is left open.
+func drawBurst(t *rapid.T, label string) policy.Size {
+	return rapid.SampledFrom([]policy.Size{0, 0, policy.MinBurst, 1 << 20, policy.MaxBurst}).Draw(t, label)
 }
 
 // drawMax draws a limit, or none.

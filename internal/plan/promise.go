@@ -8,7 +8,7 @@ func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, e
 	r := LinkRules{
 		Contracts:  make(map[ContractID]Promise, int(FirstID)+len(ids.Names)),
 		BucketMask: q.BucketMask(),
-		Egress:     limitTo(l.Egress.Max), Ingress: limitTo(l.Ingress.Max),
+		Egress:     limitTo(l.Egress), Ingress: limitTo(l.Ingress),
 	}
 	if f.Ethernet {
 		r.L2 = 14

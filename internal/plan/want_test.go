@@ -17,7 +17,7 @@ func TestWanted(t *testing.T) {
 	f := hostOf(p)
 	w, errs := Wanted(p, f, IDs{}, []Explicit{
 		{"pid 7", policy.Contract{Priority: policy.Priority{Default: 11}}},
-		{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Max: 70_001}}},
+		{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 70_001}}}},
 		{"pid 9", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Ingress: policy.Bandwidth{Max: 80_001}}},
 	})
 	if len(errs) > 0 {
@@ -49,10 +49,10 @@ func TestWanted(t *testing.T) {
 		}
 	}
 	// In whole bytes a second, as the kernel holds it.
-	if diff := cmp.Diff(map[ContractID]Limit{ssh.ID: {20_000_000}, held.ID: {64_000}, below.ID: {70_000}}, w.Rules.Limits); diff != "" {
+	if diff := cmp.Diff(map[ContractID]Limit{ssh.ID: {Max: 20_000_000}, held.ID: {Max: 64_000}, below.ID: {Max: 70_000}}, w.Rules.Limits); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[ContractID]Limit{held.ID: {64_008}, gets.ID: {80_000}}, w.Rules.Arriving); diff != "" || !w.Receives {
+	if diff := cmp.Diff(map[ContractID]Limit{held.ID: {Max: 64_008}, gets.ID: {Max: 80_000}}, w.Rules.Arriving); diff != "" || !w.Receives {
 		t.Errorf("what sockets receive is held: %v %s", w.Receives, diff)
 	}
 	if _, ok := w.Contracts["music"]; ok {
@@ -75,9 +75,9 @@ workloads:
 	for link, want := range map[string]struct {
 		egress, ingress, both, here Limit
 	}{
-		"eth0": {egress: Limit{900_000_000}, here: Limit{1_000_000}},
-		"eth1": {ingress: Limit{64_008}, both: Limit{64_000}},
-		"eth2": {both: Limit{10_000_000}},
+		"eth0": {egress: Limit{Max: 900_000_000}, here: Limit{Max: 1_000_000}},
+		"eth1": {ingress: Limit{Max: 64_008}, both: Limit{Max: 64_000}},
+		"eth2": {both: Limit{Max: 10_000_000}},
 	} {
 		l := w.Links[link]
 		if l.Rules.Egress != want.egress || l.Rules.Ingress != want.ingress || l.Ingress != (want.ingress.Max != 0) {
@@ -91,7 +91,7 @@ workloads:
 			}
 		}
 	}
-	if diff := cmp.Diff(map[ContractID]Limit{both.ID: {50_000_000}}, w.Rules.Limits); diff != "" {
+	if diff := cmp.Diff(map[ContractID]Limit{both.ID: {Max: 50_000_000}}, w.Rules.Limits); diff != "" {
 		t.Error(diff)
 	}
 	if w.Receives || len(w.Rules.Arriving) > 0 {
@@ -106,7 +106,7 @@ workloads:
 func TestWantedIngressAlone(t *testing.T) {
 	p := parsed(t, "version: 1\nworkloads: {w: {match: [{user: bob}], ingress: {max: 20Mbit}}}\n")
 	w := wanted(t, p, hostOf(p), IDs{})
-	if diff := cmp.Diff(map[ContractID]Limit{w.Contracts["w"].ID: {20_000_000}}, w.Rules.Arriving); diff != "" || !w.Receives {
+	if diff := cmp.Diff(map[ContractID]Limit{w.Contracts["w"].ID: {Max: 20_000_000}}, w.Rules.Arriving); diff != "" || !w.Receives {
 		t.Errorf("what sockets receive is held: %v %s", w.Receives, diff)
 	}
 	if together, here := w.CountLimits(); together != 0 || here != 0 || len(w.Links) != 0 || len(w.Rules.Users) != 1 {
@@ -119,7 +119,7 @@ func TestExplicitLimitDiffers(t *testing.T) {
 	p := parsed(t, limited20)
 	held := func(max policy.Rate) *Want {
 		w, errs := Wanted(p, hostOf(p), IDs{}, []Explicit{
-			{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Max: max}}},
+			{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: max}}}},
 		})
 		if len(errs) > 0 {
 			t.Fatal(errs)

@@ -13,7 +13,7 @@ func (e Egress) Limited() bool { return e.Max != 0 || len(e.PerLink) != 0 }
 // egress reads the limits and the shares of a workload. viaKnown is false where a
 // wrong via leaves open what carries them.
 func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
-	e := Egress{Span: raw.key.span}
+	e := Egress{Bandwidth: Bandwidth{Span: raw.key.span}}
 	if raw.key.kind == absent {
 		return e
 	}
@@ -27,23 +27,23 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 		m.noLinks(e.Span, "this egress has no link to hold on", name)
 		onLinks = false
 	}
-	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("min") && !raw.keys.has("links") {
+	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("min") && !raw.keys.has("links") && !raw.keys.has("burst") {
 		m.report(e.Span, "egress has neither max, min nor links", raw.help())
 	}
-	e.Max = m.max(raw, "a workload", m.only())
+	e.Bandwidth = m.limit(raw, "a workload", m.only())
 	for _, each := range raw.links {
 		m.linkKey(each.key, onLinks)
-		if each.keys.record && !each.keys.has("max") && !each.keys.has("min") {
+		if each.keys.record && !each.keys.has("max") && !each.keys.has("min") && !each.keys.has("burst") {
 			m.report(each.key.span, "egress of link "+quote(each.key.text)+" has neither max nor min", each.help())
 		}
 		link := m.links[each.key.text]
+		limit := m.limit(each, "a workload", link)
 		if each.max.given() {
 			if e.PerLink == nil {
-				e.PerLink = make(map[string]Rate, len(raw.links))
+				e.PerLink = make(map[string]Bandwidth, len(raw.links))
 			}
-			max := m.max(each, "a workload", link)
-			m.reachable(each, max, link)
-			e.PerLink[each.key.text] = max
+			m.reachable(each, limit.Max, link)
+			e.PerLink[each.key.text] = limit
 		}
 	}
 	if onLinks {
@@ -70,14 +70,19 @@ func (m *meaning) notByNetPrio(raw rawBandwidth, via Via) {
 // bandwidth reads what a link may carry in one direction.
 func (m *meaning) bandwidth(raw rawBandwidth, link *Link) Bandwidth {
 	m.needsMax(raw, raw.key.text)
-	return Bandwidth{Max: m.max(raw, "a link", link), Span: raw.key.span}
+	return m.limit(raw, "a link", link)
 }
 
-// needsMax reports a mapping without its only key.
+// needsMax reports a mapping without the one key that it needs.
 func (m *meaning) needsMax(raw rawBandwidth, what string) {
-	if raw.keys.record && !raw.keys.has("max") {
+	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("burst") {
 		m.report(raw.key.span, what+" has no max", raw.help())
 	}
+}
+
+// limit reads a limit and what may pass at once below it.
+func (m *meaning) limit(raw rawBandwidth, held string, link *Link) Bandwidth {
+	return Bandwidth{Max: m.max(raw, held, link), Burst: m.burst(raw), Span: raw.key.span}
 }
 
 // max reads the limit of what is held to it, 0 if there is none. A percentage is of

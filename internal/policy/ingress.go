@@ -8,7 +8,7 @@ func (m *meaning) ingress(raw rawBandwidth, via Via) Bandwidth {
 	}
 	m.notByNetPrio(raw, via)
 	m.needsMax(raw, "ingress")
-	return Bandwidth{Max: m.max(raw, "a workload", nil), Span: raw.key.span}
+	return m.limit(raw, "a workload", nil)
 }
 
 // ParseIngressMax is [ParseEgressMax] of what the sockets of a workload may receive.

@@ -38,8 +38,8 @@ workloads:
   both: {match: [{pid: 3}], egress: {max: 64Kbit, links: {eth1: {max: 2Mbit}, eth0: {max: 64Kbit}}}, priority: 1}
   plain: {match: [{protocol: 0}], priority: 0, via: bpf}
   gets: {match: [{pid: 4}], ingress: {max: 64Kbit}}
-  all: {match: [{pid: 5}], ingress: {max: 100Gbit}, egress: {max: 1Mbit}, priority: 1}
-  share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, min: 8Kbit}}}}
+  all: {match: [{pid: 5}], ingress: {max: 100Gbit, burst: 1.5MiB}, egress: {max: 1Mbit}, priority: 1}
+  share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, burst: 2KiB, min: 8Kbit}}}}
 default: {priority: 3}
 `
 	got, err := Parse("dir/p.yaml", []byte(src))
@@ -73,13 +73,13 @@ default: {priority: 3}
 			{
 				Name:     "held",
 				Match:    []Selector{{Kind: KindPID, PID: 2}},
-				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Max: 1_500_000}},
+				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Bandwidth: Bandwidth{Max: 1_500_000}}},
 			},
 			{
 				Name:  "both",
 				Match: []Selector{{Kind: KindPID, PID: 3}},
 				Contract: Contract{Priority: Priority{Default: 1},
-					Egress: Egress{Max: 64_000, PerLink: map[string]Rate{"eth0": 64_000, "eth1": 2_000_000}}},
+					Egress: Egress{Bandwidth: Bandwidth{Max: 64_000}, PerLink: map[string]Bandwidth{"eth0": {Max: 64_000}, "eth1": {Max: 2_000_000}}}},
 			},
 			{
 				Name:     "plain",
@@ -95,13 +95,13 @@ default: {priority: 3}
 				Name:  "all",
 				Match: []Selector{{Kind: KindPID, PID: 5}},
 				Contract: Contract{Priority: Priority{Default: 1},
-					Egress: Egress{Max: 1_000_000}, Ingress: Bandwidth{Max: 100_000_000_000}},
+					Egress: Egress{Bandwidth: Bandwidth{Max: 1_000_000}}, Ingress: Bandwidth{Max: 100_000_000_000, Burst: 1536 << 10}},
 			},
 			{
 				Name:  "share",
 				Match: []Selector{{Kind: KindPID, PID: 6}},
 				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{
-					PerLink: map[string]Rate{"eth1": 750_000_000}, Min: map[string]Rate{"eth0": 333_000, "eth1": 8_000},
+					PerLink: map[string]Bandwidth{"eth1": {Max: 750_000_000, Burst: 2 << 10}}, Min: map[string]Rate{"eth0": 333_000, "eth1": 8_000},
 				}},
 			},
 		},
@@ -128,7 +128,7 @@ default: {priority: 3}
 		"no egress": {web.Contract.Egress.Span, Span{}},
 		"gets":      {got.Workloads[5].Contract.Ingress.Span, Span{24, 29, 24, 36}},
 		"its limit": {got.Workloads[5].Contract.Span, Span{24, 29, 24, 36}},
-		"all":       {got.Workloads[6].Contract.Span, Span{25, 75, 25, 83}},
+		"all":       {got.Workloads[6].Contract.Span, Span{25, 90, 25, 98}},
 		"default":   {got.Default.Span, Span{27, 1, 27, 8}},
 	} {
 		if c.got != c.want {
@@ -421,8 +421,8 @@ func checkPolicy(t failer, p *Policy) {
 		if e.Max != 0 {
 			checkMax(e.Max, e.Span)
 		}
-		for link, max := range e.PerLink {
-			checkMax(max, e.Span)
+		for link, limit := range e.PerLink {
+			checkMax(limit.Max, e.Span)
 			if !declared[link] {
 				t.Errorf("workload %+v", w)
 			}

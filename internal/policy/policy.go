@@ -50,17 +50,17 @@ type Contract struct {
 // An Egress is what the packets of a workload may take on their way out, and get. Rates are
 // in bits on the wire, the Ethernet header included.
 type Egress struct {
-	Max     Rate            // of all declared links together; 0: no limit
-	PerLink map[string]Rate // of one link alone
-	Min     map[string]Rate // what they get of a link at least, whoever else wants it
-	Span    Span            // of the key
+	Bandwidth                      // of all declared links together
+	PerLink   map[string]Bandwidth // of one link alone
+	Min       map[string]Rate      // what they get of a link at least, whoever else wants it
 }
 
 // A Bandwidth is what all packets of a link may take in one direction, or what the
 // sockets of a workload may receive by all devices but loopback.
 type Bandwidth struct {
-	Max  Rate // in bits on the wire, the Ethernet header included; 0: no limit
-	Span Span // of the key
+	Max   Rate // in bits on the wire, the Ethernet header included; 0: no limit
+	Burst Size // what may pass at once of that which nobody can pace; 0: what Weir thinks right
+	Span  Span // of the key
 }
 
 // A Workload is a named set of sockets or packets and its contract. A socket or

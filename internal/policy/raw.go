@@ -50,6 +50,7 @@ type rawBandwidth struct {
 	key   scalar
 	keys  keySet
 	max   scalar
+	burst scalar
 	min   scalar         // of a workload, at egress
 	links []rawBandwidth // each with the link's name as its key
 }
@@ -85,9 +86,9 @@ var (
 	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
 	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
 	contractKeys = workloadKeys[1:2] // of default:, which has no limits
-	egressKeys   = [...]string{"max", "min", "links"}
-	eachKeys     = egressKeys[:2] // of one link below it
-	maxKeys      = egressKeys[:1] // of ingress, and of a link itself
+	egressKeys   = [...]string{"max", "burst", "min", "links"}
+	eachKeys     = egressKeys[:3] // of one link below it
+	maxKeys      = egressKeys[:2] // of ingress, and of a link itself
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )
@@ -207,6 +208,8 @@ func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []str
 			switch name {
 			case "max":
 				raw.max = r.value(key, n, "max")
+			case "burst":
+				raw.burst = r.value(key, n, "burst")
 			case "min":
 				raw.min = r.value(key, n, "min")
 			case "links":

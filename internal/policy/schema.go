@@ -59,17 +59,20 @@ type schemaWorkload struct {
 
 type schemaEgress struct {
 	Max   string                `json:"max,omitempty" jsonschema:"description=The most that they may take of the declared links together\\, on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the rate of the only link.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Burst string                `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, of TCP in 200 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
 	Min   string                `json:"min,omitempty" jsonschema:"description=What they get of each declared link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
 	Links map[string]schemaEach `json:"links,omitempty" jsonschema:"description=Of single links\\, by interface name."`
 }
 
 type schemaEach struct {
-	Max string `json:"max,omitempty" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the link's rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
-	Min string `json:"min,omitempty" jsonschema:"description=What they get of this link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
+	Max   string `json:"max,omitempty" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the link's rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Burst string `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
+	Min   string `json:"min,omitempty" jsonschema:"description=What they get of this link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
 }
 
 type schemaBandwidth struct {
-	Max string `json:"max" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit; of a link also a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Max   string `json:"max" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit; of a link also a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Burst string `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, of TCP in 200 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
 }
 
 type schemaContract struct {

@@ -57,7 +57,7 @@ func (m *meaning) fits(raw rawBandwidth, min Rate, link *Link, e *Egress) bool {
 		max Rate
 		of  string
 	}{
-		{e.Max, "max"}, {e.PerLink[link.Name], "max of link " + quote(link.Name)},
+		{e.Max, "max"}, {e.PerLink[link.Name].Max, "max of link " + quote(link.Name)},
 	} {
 		if limit.max != 0 && min > limit.max {
 			m.report(raw.min.span, "min "+min.String()+" is above "+limit.of+", "+limit.max.String(), "lower it, or raise max")

@@ -15,9 +15,12 @@ import (
 // newBudget is the kernel's view of a budget that nobody uses yet.
 func newBudget(of plan.Owner, l plan.Limit) limitBudget {
 	b := fair.NewBudget(uint64(l.Max)/8, 0)
+	if l.Burst != 0 {
+		b.Collect(uint64(l.Burst))
+	}
 	return limitBudget{
 		Contract: uint16(of.Contract), Link: uint32(of.Link),
-		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
+		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes, Burst: uint64(l.Burst), Depth: b.Depth, StreamDepth: b.Streams, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
 		Tick: 1, Sent: 2 * (b.Limit / 32),
 	}
 }

@@ -111,6 +111,9 @@ func (g *Generation) relimit(n budgetNumber, l plan.Limit) error {
 		spec.Variables[relimitVarLimit].Set(b.Limit),
 		spec.Variables[relimitVarTickLength].Set(b.TickLength),
 		spec.Variables[relimitVarTickBytes].Set(b.TickBytes),
+		spec.Variables[relimitVarBurst].Set(b.Burst),
+		spec.Variables[relimitVarDepth].Set(b.Depth),
+		spec.Variables[relimitVarStreamDepth].Set(b.StreamDepth),
 	)
 	if err != nil {
 		return fmt.Errorf("set relimit: %w", err)
@@ -171,7 +174,9 @@ func (g *Generation) limits() (map[plan.ContractID]plan.Limit, error) {
 	return limits, nil
 }
 
-func limitOf(b limitBudget) plan.Limit { return plan.Limit{Max: policy.Rate(b.Limit * 8)} }
+func limitOf(b limitBudget) plan.Limit {
+	return plan.Limit{Max: policy.Rate(b.Limit * 8), Burst: policy.Size(b.Burst)}
+}
 
 // Held returns what became of the packets below each limit.
 func (g *Generation) Held() (map[plan.Owner]plan.Held, error) {

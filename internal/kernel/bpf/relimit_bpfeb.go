@@ -21,6 +21,9 @@ type relimitBudget struct {
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
+	Burst       uint64
+	Depth       uint64
+	StreamDepth uint64
 	Price       uint64
 	Chunk       uint64
 	Trim        uint64
@@ -72,12 +75,15 @@ type relimitBudget struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	relimitMapBudgets    = "budgets"
-	relimitProgRelimit   = "relimit"
-	relimitVarLimit      = "limit"
-	relimitVarNumber     = "number"
-	relimitVarTickBytes  = "tick_bytes"
-	relimitVarTickLength = "tick_length"
+	relimitMapBudgets     = "budgets"
+	relimitProgRelimit    = "relimit"
+	relimitVarBurst       = "burst"
+	relimitVarDepth       = "depth"
+	relimitVarLimit       = "limit"
+	relimitVarNumber      = "number"
+	relimitVarStreamDepth = "stream_depth"
+	relimitVarTickBytes   = "tick_bytes"
+	relimitVarTickLength  = "tick_length"
 )
 
 // loadRelimit returns the embedded CollectionSpec for relimit.
@@ -136,10 +142,13 @@ type relimitMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type relimitVariableSpecs struct {
-	Limit      *ebpf.VariableSpec `ebpf:"limit"`
-	Number     *ebpf.VariableSpec `ebpf:"number"`
-	TickBytes  *ebpf.VariableSpec `ebpf:"tick_bytes"`
-	TickLength *ebpf.VariableSpec `ebpf:"tick_length"`
+	Burst       *ebpf.VariableSpec `ebpf:"burst"`
+	Depth       *ebpf.VariableSpec `ebpf:"depth"`
+	Limit       *ebpf.VariableSpec `ebpf:"limit"`
+	Number      *ebpf.VariableSpec `ebpf:"number"`
+	StreamDepth *ebpf.VariableSpec `ebpf:"stream_depth"`
+	TickBytes   *ebpf.VariableSpec `ebpf:"tick_bytes"`
+	TickLength  *ebpf.VariableSpec `ebpf:"tick_length"`
 }
 
 // relimitObjects contains all objects after they have been loaded into the kernel.
@@ -175,10 +184,13 @@ func (m *relimitMaps) Close() error {
 //
 // It can be passed to loadRelimitObjects or ebpf.CollectionSpec.LoadAndAssign.
 type relimitVariables struct {
-	Limit      *ebpf.Variable `ebpf:"limit"`
-	Number     *ebpf.Variable `ebpf:"number"`
-	TickBytes  *ebpf.Variable `ebpf:"tick_bytes"`
-	TickLength *ebpf.Variable `ebpf:"tick_length"`
+	Burst       *ebpf.Variable `ebpf:"burst"`
+	Depth       *ebpf.Variable `ebpf:"depth"`
+	Limit       *ebpf.Variable `ebpf:"limit"`
+	Number      *ebpf.Variable `ebpf:"number"`
+	StreamDepth *ebpf.Variable `ebpf:"stream_depth"`
+	TickBytes   *ebpf.Variable `ebpf:"tick_bytes"`
+	TickLength  *ebpf.Variable `ebpf:"tick_length"`
 }
 
 // relimitPrograms contains all programs after they have been loaded into the kernel.

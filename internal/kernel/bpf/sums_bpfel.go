@@ -21,6 +21,9 @@ type sumsBudget struct {
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
+	Burst       uint64
+	Depth       uint64
+	StreamDepth uint64
 	Price       uint64
 	Chunk       uint64
 	Trim        uint64

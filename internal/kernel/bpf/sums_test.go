@@ -18,7 +18,10 @@ import (
 // step: what was simulated is what runs.
 func TestSums(t *testing.T) {
 	testutil.Needs(t, "root", "BPF atomics")
-	for _, limit := range []policy.Rate{64e3, 10e6, 1e9, 100e9} {
+	for _, limit := range []plan.Limit{
+		{Max: 64e3}, {Max: 10e6}, {Max: 1e9}, {Max: 100e9},
+		{Max: 64e3, Burst: 1 << 20}, {Max: 10e6, Burst: policy.MinBurst}, {Max: 100e9, Burst: policy.MinBurst}, {Max: 1e9, Burst: policy.MaxBurst},
+	} {
 		for _, flows := range []int{1, 3, 64} {
 			t.Run(fmt.Sprintf("%v, %d flows", limit, flows), func(t *testing.T) {
 				compareSums(t, limit, flows)
@@ -27,22 +30,25 @@ func TestSums(t *testing.T) {
 	}
 }
 
-func compareSums(t *testing.T, limit policy.Rate, flows int) {
+func compareSums(t *testing.T, limit plan.Limit, flows int) {
 	var kernel sumsObjects
 	if err := loadSumsObjects(&kernel, nil); err != nil {
 		t.Fatal(err)
 	}
 	defer kernel.Close()
-	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, plan.Limit{Max: limit})); err != nil {
+	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, limit)); err != nil {
 		t.Fatal(err)
 	}
-	b, bucket := fair.NewBudget(uint64(limit)/8, 0), fair.Bucket{}
-	streams := fair.Bucket{Stream: true}
+	b := fair.NewBudget(uint64(limit.Max)/8, 0)
+	if limit.Burst != 0 {
+		b.Collect(uint64(limit.Burst))
+	}
+	bucket, streams := fair.Bucket{Depth: b.Depth}, fair.Bucket{Depth: b.Streams}
 	all := make([]fair.Flow, flows)
 	for i := range all {
 		all[i].Weight = 1
 	}
-	random := rand.New(rand.NewPCG(uint64(limit), uint64(flows)))
+	random := rand.New(rand.NewPCG(uint64(limit.Max), uint64(flows)))
 	now := uint64(1)
 	for step := range 5000 {
 		now += pause(random)
