@@ -156,6 +156,9 @@ func explainOne(b *strings.Builder, paint painter, width int, x *agent.Explanati
 	for _, p := range x.Promises {
 		hang(b, indent+"  on ", p, width, nil)
 	}
+	for _, l := range x.Limits {
+		hang(b, indent+"  limit of ", l, width, paint.dim)
+	}
 	for _, r := range x.Reasons {
 		if r.Binds {
 			hang(b, indent+"  with all of ", r.Workload+": "+strings.Join(r.Limits, ", "), width, nil)

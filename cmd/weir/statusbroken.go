@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
 )
 
 // broken says of promises that are not kept what was wanted, what is there
@@ -20,7 +22,7 @@ func (v *statusView) broken(s *agent.Status) {
 		if j.Verdict != plan.Broken {
 			continue
 		}
-		limits = limits || j.Promise != plan.PromiseShare
+		limits = limits || j.Promise != plan.PromiseShare && !byClass(s, j)
 		c := cause{where(j), j.Evidence}
 		if victims[c] == nil {
 			order = append(order, c)
@@ -57,11 +59,18 @@ func (v *statusView) broken(s *agent.Status) {
 		v.line("  next    weir apply %s", fileWord(s.Policy))
 	case limits: // and all is in place that holds them
 		v.line("  next    weir status, once more: what counts is the last whole %g s", plan.LimitWindow.Seconds())
-	case len(order) > 0: // shares, likewise
+	case len(order) > 0: // shares and limits in classes, likewise
 		v.line("  next    weir status, once more: what counts is %s in which packets wait", plan.ShareWindow)
 	case !s.OK && s.Unfinished == nil: // what the policy names is not here; the warnings say what
 		v.line("  next    bring it back, or change the policy; then weir apply %s", fileWord(s.Policy))
 	}
+}
+
+// byClass reports whether a class of htb holds what is promised.
+func byClass(s *agent.Status, j plan.Judgement) bool {
+	return j.Promise == plan.PromiseEgress && slices.ContainsFunc(s.Limits, func(l agent.LimitStatus) bool {
+		return l.Workload == j.Workload && l.Rung == string(policy.MethodHTB) && (l.Link == j.Link || l.Link == plan.EveryLink && j.Link != plan.EveryLink)
+	})
 }
 
 // where says where a promise holds: what sockets receive is of no link.

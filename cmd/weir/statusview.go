@@ -171,6 +171,29 @@ func (v *statusView) promises(s *agent.Status) {
 	for _, where := range slices.Sorted(maps.Keys(unprovable)) {
 		hang(&v.b, "  not provable on "+where+": ", unprovable[where], v.width, v.dim)
 	}
+	v.limits(s.Limits)
+}
+
+// limits says how limits are held and why so, those of one rung together.
+func (v *statusView) limits(all []agent.LimitStatus) {
+	type rung struct{ how, lacks string }
+	held := map[rung][]string{}
+	var order []rung
+	for _, l := range all {
+		r := rung{l.Rung + ": " + l.Why, strings.Join(l.Lacks, "; ")}
+		if held[r] == nil {
+			order = append(order, r)
+		}
+		if !slices.Contains(held[r], l.Workload) {
+			held[r] = append(held[r], l.Workload)
+		}
+	}
+	for _, r := range order {
+		hang(&v.b, "  limits of "+some(held[r])+" by ", r.how, v.width, v.dim)
+		if r.lacks != "" {
+			hang(&v.b, "    not promised: ", r.lacks, v.width, v.dim)
+		}
+	}
 }
 
 // evidence is a judgement's first proof, and of a limit what was measured: the

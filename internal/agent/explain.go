@@ -13,11 +13,12 @@ import (
 type Explanation struct {
 	SchemaVersion string        `json:"schema_version"`
 	Subject       string        `json:"subject"`
-	Workload      string        `json:"workload"` // "" if no workload claims it
-	Reasons       []plan.Reason `json:"reasons"`  // all rules that fit, the winner first
-	Promises      []string      `json:"promises"` // what that means, a link each
-	Kernel        string        `json:"kernel"`   // what the kernel itself says of it
-	Agrees        *bool         `json:"agrees"`   // whether that is what the rules say; null if it says nothing
+	Workload      string        `json:"workload"`         // "" if no workload claims it
+	Reasons       []plan.Reason `json:"reasons"`          // all rules that fit, the winner first
+	Promises      []string      `json:"promises"`         // what that means, a link each
+	Limits        []string      `json:"limits,omitempty"` // how what it sends is held, and why so: "eth0 by htb: …"
+	Kernel        string        `json:"kernel"`           // what the kernel itself says of it
+	Agrees        *bool         `json:"agrees"`           // whether that is what the rules say; null if it says nothing
 	Sockets       []Explanation `json:"sockets,omitempty"`
 }
 

@@ -35,6 +35,7 @@ func (a *Agent) judge(r *state.Record, d *draft) *Status {
 		s.Links = append(s.Links, a.linkStatus(l.Name, r.Links[l.Name], d.want.Rungs[l.Name]))
 		s.Unclaimed[l.Name] = Unnamed{Unclaimed: seen[l.Name][plan.Unclaimed], Unclassified: seen[l.Name][plan.Unclassified]}
 	}
+	s.addLimits(d.want.LimitRungs)
 	s.addSets(sets, r.IDs, seen)
 	s.addWarnings(d)
 	s.Warnings = append(s.Warnings, a.caveats(r)...)

@@ -19,9 +19,14 @@ type crowd struct {
 	raised     plan.ContractID
 }
 
-// joins reports whether the packets of a contract join the class that is let out.
+// joins reports whether the packets of a contract join the class that is let out. Those
+// that a class holds to a limit do not: it does not hold them elsewhere.
 func (c *crowd) joins(id plan.ContractID) bool {
-	return id != c.raised && c.busy[placeOf(c.link.Queue, c.rules.Contracts[id].Priority)]
+	written := c.rules.Contracts[id].Priority
+	if n, ok := c.link.Queue.ShareOf(written); ok && c.link.Queue.Shares[n].Max != 0 {
+		return false
+	}
+	return id != c.raised && c.busy[placeOf(c.link.Queue, written)]
 }
 
 // letOut suspends strict order until what waits in the classes below a target is

@@ -21,6 +21,7 @@ type scene struct {
 	tasks   map[uint32]uint32
 	names   map[plan.ContractID]string
 	mounts  workload.Hierarchies
+	limits  plan.LimitRungs // of the workloads
 }
 
 // explain sets the scene for fn. Without a policy it returns ErrNothingApplied.
@@ -49,6 +50,9 @@ func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 			return err
 		}
 		if s.mounts, err = workload.FindHierarchies(); err != nil {
+			return err
+		}
+		if s.limits, err = a.howLimited(ctx, r); err != nil {
 			return err
 		}
 		for name, c := range r.IDs.Names {
@@ -96,6 +100,7 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 	if l, ok := s.have.Rules.Limits[id]; ok {
 		x.Promises = append(x.Promises, "all links together: "+l.Promise())
 	}
+	x.Limits = s.limits.Told(x.Workload)
 	if l, ok := s.have.Rules.Arriving[id]; ok {
 		x.Promises = append(x.Promises, "sockets of this host: "+plan.PromiseIngress+" "+l.String())
 	}

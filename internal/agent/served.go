@@ -17,7 +17,7 @@ func (a *Agent) served(w *plan.Want) map[plan.Owner]plan.Served {
 	waiting := map[plan.Owner]bool{}
 	for owner, share := range first {
 		if share.Backlog == 0 {
-			all[owner] = plan.Served{}
+			all[owner] = plan.Served{Dropped: share.Drops}
 		} else {
 			waiting[owner] = true
 		}
@@ -32,10 +32,10 @@ func (a *Agent) served(w *plan.Want) map[plan.Owner]plan.Served {
 			case is.Bytes < was.Bytes || is.end.IsZero(): // made anew, or not there any more
 				delete(waiting, owner)
 			case is.Backlog == 0:
-				all[owner] = plan.Served{}
+				all[owner] = plan.Served{Dropped: is.Drops}
 				delete(waiting, owner)
-			case ended: // of two readings that take their time, the shortest time that can be between
-				all[owner] = plan.ServedOver(is.begin.Sub(was.end), is.Bytes-was.Bytes)
+			case ended: // of two readings that take their time
+				all[owner] = plan.ServedOver(is.begin.Sub(was.end), is.end.Sub(was.begin), is.Bytes-was.Bytes, is.Drops)
 			}
 		}
 	}

@@ -18,8 +18,9 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 	add := func(span policy.Span, help, format string, args ...any) {
 		errs = append(errs, policy.Diagnostic{Span: span, Message: fmt.Sprintf(format, args...), Help: help})
 	}
+	limits := HowLimited(p, f)
 	for _, l := range p.Links {
-		checkLink(l, sharesOf(p, l.Name, IDs{}.shareNumbers(p, l.Name)), f, add)
+		checkLink(l, sharesOf(p, l.Name, limits, IDs{}.shareNumbers(p, l.Name, limits)), f, add)
 	}
 	controller1 := ""
 	matched := matchedByCgroup(p)
@@ -27,9 +28,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		if w.Via == policy.ViaNetPrio {
 			checkNetPrio(w, matched, f, add)
 		}
-		if e := w.Contract.Egress; e.Limited() {
-			f.checkLimit(fmt.Sprintf("workload %q", w.Name), "egress", e.Span, add)
-		}
+		f.checkLimits(p, w, add)
 		if in := w.Contract.Ingress; in.Max != 0 {
 			f.checkIngress(w.Name, in, add)
 		}
@@ -149,6 +148,25 @@ func (f Facts) checkLimit(object, key string, at policy.Span, add addFunc) {
 	}
 	for _, why := range f.Features.NoLimits() {
 		add(at, "leave "+key+" out; weir doctor tells what this kernel has", "%s: %s", object, why)
+	}
+}
+
+// checkLimits asks for a rung of each limit of what a workload sends.
+func (f Facts) checkLimits(p *policy.Policy, w policy.Workload, add addFunc) {
+	for _, l := range sendLimits(p, w.Contract.Egress) {
+		_, why := ChooseLimit(l.Bandwidth, l.on, f)
+		if why == "" || !f.Root {
+			continue
+		}
+		of := "link " + l.link
+		if l.link == EveryLink {
+			of = "all links together"
+		}
+		how := "no way to hold its limit of " + of
+		if l.Method != policy.MethodAuto {
+			how = fmt.Sprintf("method %s can not hold its limit of %s", l.Method, of)
+		}
+		add(w.Contract.Egress.Span, "leave egress out; weir doctor tells what this kernel has", "workload %q: %s: %s", w.Name, how, why)
 	}
 }
 

@@ -118,7 +118,7 @@ workloads:
 // TestCheckLimits asks for what limits need, of those on one link and of links.
 func TestCheckLimits(t *testing.T) {
 	p := parsed(t, `version: 1
-links: {eth0: {egress: {max: 1Gbit}, ingress: {max: 1Gbit}}, eth1: {}}
+links: {eth0: {egress: {max: 1Gbit}, ingress: {max: 1Gbit}}, eth1: {scheduler: none}}
 workloads:
   a: {match: [{port: 1}], egress: {links: {eth1: {max: 50Mbit}}}}
 `)
@@ -129,7 +129,7 @@ workloads:
 	f.Features.SockOps = false
 	const want = `2:16: link "eth0": BPF programs of this kernel can not pace TCP (no cgroup sock_ops) | leave egress out; weir doctor tells what this kernel has
 2:38: link "eth0": BPF programs of this kernel can not pace TCP (no cgroup sock_ops) | leave ingress out; weir doctor tells what this kernel has
-4:27: workload "a": BPF programs of this kernel can not pace TCP (no cgroup sock_ops) | leave egress out; weir doctor tells what this kernel has`
+4:27: workload "a": no way to hold its limit of link eth1: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); scheduler none of link "eth1" holds nobody to a rate | leave egress out; weir doctor tells what this kernel has`
 	if got := findings(Check(p, f)); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -142,17 +142,19 @@ workloads:
 // TestCheckLimit asks for what limits need, of workloads that have one.
 func TestCheckLimit(t *testing.T) {
 	p := parsed(t, `version: 1
-links: {eth0: {}}
+links: {eth0: {}, eth1: {}}
 workloads:
   a: {match: [{port: 1}], egress: {max: 50Mbit}}
   b: {match: [{port: 2}], priority: 3}
   c: {match: [{port: 3}], priority: 3, egress: {max: 1Gbit}}
 `)
 	const (
-		help      = " | leave egress out; weir doctor tells what this kernel has"
-		atomics   = "BPF programs of this kernel can not count a limit together (no atomic fetch)" + help
-		tailCalls = "BPF programs of this kernel can not go on in the one that counts a limit (no tail calls from functions)" + help
-		sockOps   = "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)" + help
+		help = "; htb holds one link each, and this limit is of 2 together: name the links" +
+			" | leave egress out; weir doctor tells what this kernel has"
+		none      = "no way to hold its limit of all links together: "
+		atomics   = none + "BPF programs of this kernel can not count a limit together (no atomic fetch)" + help
+		tailCalls = none + "BPF programs of this kernel can not go on in the one that counts a limit (no tail calls from functions)" + help
+		sockOps   = none + "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)" + help
 	)
 	for name, c := range map[string]struct {
 		host func(*Facts)

@@ -1,6 +1,10 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weir-net/weir/internal/policy"
+)
 
 // Names of the features, as [Features].Unknown has them. A kind of qdisc that
 // could not be probed stands there by [FeatureQdisc].
@@ -141,7 +145,11 @@ func limits(f Facts) Finding {
 	found := f.demand("limits", "workloads and links can be held to a rate: TCP is paced, a bucket holds the rest", "egress and ingress", "",
 		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureTailCalls, f.Features.TailCalls}, feature{FeatureSockOps, f.Features.SockOps})
 	if found.State == FindingFail {
-		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only egress and ingress need it"}
+		text := found.Text + "; only egress and ingress need it"
+		if f.Features.Qdiscs[string(policy.HTB)] {
+			text = found.Text + ": a class of htb holds what a workload sends on one link with a rate; only ingress and limits of links need it"
+		}
+		return Finding{ID: found.ID, State: FindingSkip, Text: text}
 	}
 	return found
 }

@@ -107,7 +107,13 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 				j := Judgement{Workload: w.Name, Link: l.Name, Promise: PromiseShare, Traffic: seen[l.Name][id]}
 				link := want.Links[l.Name]
 				owner := Owner{Contract: id, Link: link.Index}
-				all = append(all, j.share(link.Queue, n, owner, m.Served, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])))
+				broken := cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])
+				if link.Queue.Shares[n].Min != 0 {
+					all = append(all, j.share(link.Queue, n, owner, m.Served, broken))
+				}
+				if want.LimitRungs.classMax(p, w, l.Name) != 0 {
+					all = append(all, want.bounded(j.classLimit(link.Queue, n, owner, m.Served, broken)))
+				}
 			}
 		}
 		if limit, ok := want.Rules.Limits[id]; ok {

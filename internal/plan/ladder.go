@@ -70,6 +70,8 @@ func (r *Rung) divide(shares []Share) string {
 	switch all := sum(shares); {
 	case countShares(shares) == 0:
 		return ""
+	case r.Scheduler != policy.HTB && all == 0:
+		return string(r.Scheduler) + " holds nobody to a rate"
 	case r.Scheduler != policy.HTB:
 		return string(r.Scheduler) + " promises nobody a part of the line"
 	case all > r.Rate:
@@ -78,7 +80,9 @@ func (r *Rung) divide(shares []Share) string {
 		return fmt.Sprintf("htb can not be divided so: %d workloads are promised a part of it, and htb has %d for them", countShares(shares), MaxShares)
 	}
 	r.Shares = shares
-	r.Lacks = append(r.Lacks, "shares come before every priority")
+	if sum(shares) > 0 {
+		r.Lacks = append(r.Lacks, "shares come before every priority")
+	}
 	return ""
 }
 
@@ -90,7 +94,12 @@ func rootOf(f LinkFacts) string {
 }
 
 func because(l policy.Link, reasons []string) string {
-	if l.Scheduler != policy.Auto {
+	return becauseOf(l.Scheduler != policy.Auto, reasons)
+}
+
+// becauseOf says why a rung was taken: it was asked for, or better ones are not possible.
+func becauseOf(asked bool, reasons []string) string {
+	if asked {
 		return "the policy asks for it"
 	}
 	if len(reasons) == 0 {

@@ -36,7 +36,8 @@ type holding struct {
 }
 
 // An Unbound is a limit that does not bind all that is below its cgroup: more
-// workloads claim nearer ones than limits nest.
+// workloads claim nearer ones than limits nest, or it is held by a class, which is of
+// one workload.
 type Unbound struct {
 	Workload string // whose limit it is
 	Tagged   bool   // it binds all but what has a tag, whose own contract takes a place
@@ -45,9 +46,13 @@ type Unbound struct {
 
 // unbound returns the limits that do not bind all that is below their cgroups of
 // this host, in order of position. What a tag has beside them is reckoned with:
-// anybody may be given one.
-func (w *Want) unbound(p *policy.Policy, f Facts) []Unbound {
+// anybody may be given one. paced is the policy without the limits of classes.
+func (w *Want) unbound(p, paced *policy.Policy, f Facts) []Unbound {
 	held := w.holdings(p, f)
+	limited := map[string]bool{}
+	for _, wl := range paced.Workloads {
+		limited[wl.Name] = wl.Contract.Limited()
+	}
 	workloads := map[ContractID]*policy.Workload{}
 	found := map[ContractID]*farCgroups{}
 	for _, at := range slices.Sorted(maps.Keys(held)) {
@@ -60,7 +65,7 @@ func (w *Want) unbound(p *policy.Policy, f Facts) []Unbound {
 			}
 		}
 		for nearer, id := range l {
-			if nearer < maxAbove || !workloads[id].Contract.Limited() {
+			if nearer < maxAbove || !limited[workloads[id].Name] {
 				continue
 			}
 			if found[id] == nil {
@@ -69,7 +74,7 @@ func (w *Want) unbound(p *policy.Policy, f Facts) []Unbound {
 			found[id].add(at, nearer)
 		}
 	}
-	var all []Unbound
+	all := w.outsideClasses(held)
 	for id, c := range found {
 		all = append(all, c.unbound(workloads[id], held[c.first].at))
 	}

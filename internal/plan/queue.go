@@ -122,8 +122,10 @@ func (q Queue) checkShares() error {
 		case q.Scheduler != policy.HTB:
 			return fmt.Errorf("%s has no shares: only htb has", q.Scheduler)
 		case s == (Share{}):
-		case s.Min < MinRate:
+		case s.Min < MinRate && (s.Min != 0 || s.Max == 0):
 			return fmt.Errorf("share %d of %s is below %s", i, s.Min, MinRate)
+		case s.Max != 0 && (s.Max < max(s.Min, MinRate) || s.Max > q.Rate):
+			return fmt.Errorf("share %d is held to %s, of at least %s, at most %s", i, s.Max, max(s.Min, MinRate), q.Rate)
 		case int(s.Class) >= q.Classes:
 			return fmt.Errorf("share %d borrows as class %d of %d", i, s.Class, q.Classes)
 		}
@@ -165,7 +167,11 @@ func (q Queue) Normal() Queue {
 	q.Rate -= q.Rate % 8
 	var shares []Share
 	for i, s := range q.Shares {
-		if s.Min -= s.Min % 8; s != (Share{}) {
+		s.Min, s.Max = s.Min-s.Min%8, s.Max-s.Max%8
+		if s.Min != 0 && s.Max >= q.Rate {
+			s.Max = 0 // the line holds it
+		}
+		if s != (Share{}) {
 			shares = append(shares, make([]Share, i-len(shares))...)
 			shares = append(shares, s)
 		}

@@ -29,12 +29,18 @@ func TestQueueCheck(t *testing.T) {
 		{func(q *Queue) { *q = Queue{Scheduler: policy.MQPrio, Classes: 4, Offload: true, Map: SpreadOver(4)} }, ""},
 		{func(q *Queue) { *q = Queue{Scheduler: policy.FQ, Classes: 2} }, "fq takes 3 classes"},
 		{func(q *Queue) { *q = Queue{Scheduler: policy.FQ, Classes: 3, Map: SpreadOver(3)} }, ""},
-		{func(q *Queue) { q.Shares = []Share{{40_000_000, 3}, {60_000_000, 0}} }, ""},
-		{func(q *Queue) { q.Shares = []Share{{1_000_000, 4}} }, "share 0 borrows as class 4 of 4"},
-		{func(q *Queue) { q.Shares = []Share{{}, {1_000_000, 0}} }, ""},
-		{func(q *Queue) { q.Shares = []Share{{1_000_000, 0}, {0, 1}} }, "share 1 of 0bit is below 8Kbit"},
+		{func(q *Queue) { q.Shares = []Share{{Min: 40_000_000, Class: 3}, {Min: 60_000_000, Class: 0}} }, ""},
+		{func(q *Queue) { q.Shares = []Share{{Min: 1_000_000, Class: 4}} }, "share 0 borrows as class 4 of 4"},
+		{func(q *Queue) { q.Shares = []Share{{}, {Min: 1_000_000, Class: 0}} }, ""},
+		{func(q *Queue) { q.Shares = []Share{{Min: 1_000_000, Class: 0}, {Min: 0, Class: 1}} }, "share 1 of 0bit is below 8Kbit"},
+		{func(q *Queue) {
+			q.Shares = []Share{{Max: 1_000_000}, {Min: 8_000, Max: 8_000, Class: 3}, {Max: q.Rate}}
+		}, ""},
+		{func(q *Queue) { q.Shares = []Share{{Max: 7_999}} }, "share 0 is held to 7.999Kbit, of at least 8Kbit"},
+		{func(q *Queue) { q.Shares = []Share{{Min: 9_000, Max: 8_000}} }, "share 0 is held to 8Kbit, of at least 9Kbit"},
+		{func(q *Queue) { q.Shares = []Share{{Max: q.Rate + 8}} }, "share 0 is held to 100000.008Kbit"},
 		{func(q *Queue) { q.Shares = make([]Share, MaxShares+1) }, "257 shares, at most 256"},
-		{func(q *Queue) { q.Scheduler, q.Shares = policy.Prio, []Share{{1_000_000, 0}} }, "prio has no shares"},
+		{func(q *Queue) { q.Scheduler, q.Shares = policy.Prio, []Share{{Min: 1_000_000, Class: 0}} }, "prio has no shares"},
 	} {
 		q := good
 		test.change(&q)
@@ -52,8 +58,8 @@ func TestQueueNormal(t *testing.T) {
 	if got := q.Normal(); !got.Equal(want) || !got.Normal().Equal(want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	q.Shares = []Share{{}, {8_007, 1}, {}, {9_000, 0}, {}}
-	want.Shares = []Share{{}, {8_000, 1}, {}, {9_000, 0}}
+	q.Shares = []Share{{}, {Min: 8_007, Class: 1}, {}, {Min: 9_000, Max: 123_456_784}, {Max: 123_456_789}, {Min: 9_000, Max: 9_007}, {}}
+	want.Shares = []Share{{}, {Min: 8_000, Class: 1}, {}, {Min: 9_000}, {Max: 123_456_784}, {Min: 9_000, Max: 9_000}}
 	if got := q.Normal(); !got.Equal(want) || !got.Normal().Equal(want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -12,13 +12,17 @@ const ShareWindow = 500 * time.Millisecond
 
 // Served is what a share was seen to get.
 type Served struct {
-	Waited bool        // its packets waited whenever it was looked at, over ShareWindow
-	Got    policy.Rate // meanwhile, in bits on the wire; 0 where nothing waited
+	Waited  bool        // its packets waited whenever it was looked at, over ShareWindow
+	Got     policy.Rate // meanwhile at most, in bits on the wire; 0 where nothing waited
+	Surely  policy.Rate // likewise, at least: readings take their time
+	Dropped uint64      // packets, by its leaves, since they were made
 }
 
-// ServedOver is what a share got whose packets waited all the time.
-func ServedOver(took time.Duration, bytes uint64) Served {
-	return Served{Waited: true, Got: policy.Rate(float64(bytes) * 8 / took.Seconds())}
+// ServedOver is what a share got whose packets waited all the time, which was between
+// the shortest time and the longest; dropped is of all the time.
+func ServedOver(shortest, longest time.Duration, bytes, dropped uint64) Served {
+	over := func(took time.Duration) policy.Rate { return policy.Rate(float64(bytes) * 8 / took.Seconds()) }
+	return Served{Waited: true, Got: over(shortest), Surely: over(longest), Dropped: dropped}
 }
 
 // String puts into words what a share was seen to get.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/weir-net/weir/internal/policy"
@@ -9,13 +10,15 @@ import (
 // A Share is a part of the line that one workload has whenever it wants it. HTB
 // serves what is within its own rate before anything that borrows; what a share
 // leaves idle, all borrow in order of their priorities, and so does its workload
-// beyond its share. The zero Share is nobody's.
+// beyond its share, up to its limit if it has one here. The zero Share is nobody's.
 type Share struct {
-	Min   policy.Rate // in bits on the wire, the Ethernet header included
+	Min   policy.Rate // in bits on the wire, the Ethernet header included; 0: a limit alone
 	Class uint8       // as whose packets its own borrow
+	Max   policy.Rate `json:",omitempty"` // likewise; 0: whatever the line has
 }
 
-// MaxShares is the most workloads that can have a share of one link.
+// MaxShares is the most workloads that can have a share of one link, or a limit that
+// its htb holds.
 const MaxShares = 256
 
 // Handles of what a share is made of: an inner class, which has the share, and below
@@ -104,10 +107,34 @@ func (l LinkState) Entitled() []ContractID {
 // atLeast puts a share into words.
 func atLeast(min policy.Rate) string { return "at least " + min.String() }
 
+// String puts a share and its limit into words: "at least 30Mbit, beyond that class 4",
+// "at most 10Mbit by htb, as class 0".
+func (s Share) String() string {
+	limit := Limit{Max: s.Max}.String() + " by " + string(policy.MethodHTB)
+	switch {
+	case s.Min == 0:
+		return fmt.Sprintf("%s, as class %d", limit, s.Class)
+	case s.Max == 0:
+		return fmt.Sprintf("%s, beyond that class %d", atLeast(s.Min), s.Class)
+	}
+	return fmt.Sprintf("%s, beyond that class %d, %s", atLeast(s.Min), s.Class, limit)
+}
+
+// shareIn is what a workload has of a link in a class of its own; ok is false where it
+// has none.
+func (r LimitRungs) shareIn(p *policy.Policy, w policy.Workload, link string) (s Share, ok bool) {
+	min, most := w.Contract.Egress.Min[link], r.classMax(p, w, link)
+	if min == 0 && most == 0 || w.Via != policy.ViaBPF {
+		return Share{}, false
+	}
+	class := SpreadOver(HTBClasses)[max(w.Contract.Priority.On(link), 0)]
+	return Share{Min: min - min%8, Class: class, Max: most - most%8}, true
+}
+
 // shareNumbers are the numbers of the shares that a policy promises of a link, by
 // workload: those of the last apply stay, so that nobody's packets change their class
 // when others come and go.
-func (ids IDs) shareNumbers(p *policy.Policy, link string) map[string]int {
+func (ids IDs) shareNumbers(p *policy.Policy, link string, limits LimitRungs) map[string]int {
 	numbers := map[string]int{}
 	var taken, known [MaxShares]bool
 	var fresh []string
@@ -117,7 +144,7 @@ func (ids IDs) shareNumbers(p *policy.Policy, link string) map[string]int {
 		}
 	}
 	for _, w := range p.Workloads {
-		if w.Contract.Egress.Min[link] == 0 || w.Via != policy.ViaBPF {
+		if _, has := limits.shareIn(p, w, link); !has {
 			continue
 		}
 		if n, ok := ids.Shares[link][w.Name]; ok && n < MaxShares {
@@ -141,8 +168,7 @@ func (ids IDs) shareNumbers(p *policy.Policy, link string) map[string]int {
 }
 
 // sharesOf are the shares of a link by their numbers. One that nobody has is zero.
-func sharesOf(p *policy.Policy, link string, numbers map[string]int) (shares []Share) {
-	classes := SpreadOver(HTBClasses)
+func sharesOf(p *policy.Policy, link string, limits LimitRungs, numbers map[string]int) (shares []Share) {
 	for _, w := range p.Workloads {
 		n, ok := numbers[w.Name]
 		if !ok {
@@ -151,8 +177,7 @@ func sharesOf(p *policy.Policy, link string, numbers map[string]int) (shares []S
 		for len(shares) <= n {
 			shares = append(shares, Share{})
 		}
-		min := w.Contract.Egress.Min[link]
-		shares[n] = Share{min - min%8, classes[max(w.Contract.Priority.On(link), 0)]}
+		shares[n], _ = limits.shareIn(p, w, link)
 	}
 	return shares
 }
@@ -168,7 +193,8 @@ func countShares(shares []Share) (n int) {
 }
 
 // Widened is the queue with the shares that are about to go from it, at next to
-// nothing: whose packets still go there loses no more than what was promised.
+// nothing: whose packets still go there loses no more than what was promised, and is held
+// to what it was.
 func (q Queue) Widened(before Queue) Queue {
 	if q.Scheduler != policy.HTB || before.Scheduler != policy.HTB || q.Leaves() != before.Leaves() {
 		return q // it is built anew
@@ -179,7 +205,7 @@ func (q Queue) Widened(before Queue) Queue {
 			all = append(all, Share{})
 		}
 		if all[n] == (Share{}) && s != (Share{}) {
-			all[n] = Share{MinRate, s.Class}
+			all[n] = Share{Min: min(s.Min, MinRate), Class: s.Class, Max: min(s.Max, q.Rate)}
 		}
 	}
 	q.Shares = all

@@ -28,7 +28,7 @@ func TestShares(t *testing.T) {
 	f := hostOf(p)
 	w := wanted(t, p, f, IDs{})
 	q := w.Links["eth0"].Queue
-	want := []Share{{50_000_000, 0}, {30_000_000, 4}, {20_000_000, 7}}
+	want := []Share{{50_000_000, 0, 0}, {30_000_000, 4, 0}, {20_000_000, 7, 0}}
 	if q.Scheduler != policy.HTB || !slices.Equal(q.Shares, want) || w.Links["eth1"].Queue.Shares != nil {
 		t.Fatalf("%+v, and eth1 %+v", q, w.Links["eth1"].Queue)
 	}
@@ -80,8 +80,8 @@ func TestShareDiffers(t *testing.T) {
 		{"min: 20Mbit", "min: 10Mbit"}: `~ link eth0: htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares -> htb with 8 classes at 100Mbit, 90Mbit of it in 3 shares
 ~ workload calls: eth0 at least 20Mbit, beyond that class 7 -> at least 10Mbit, beyond that class 7
 `,
-		{"{eth0: 15}", "{eth0: 0}"}: `~ link eth0: htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares (leaves "fq_codel", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7], shares [{50Mbit 0} {30Mbit 4} {20Mbit 7}]) -> ` +
-			`htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares (leaves "fq_codel", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7], shares [{50Mbit 0} {30Mbit 4} {20Mbit 0}])
+		{"{eth0: 15}", "{eth0: 0}"}: `~ link eth0: htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares (leaves "fq_codel", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7], shares [at least 50Mbit, beyond that class 0 at least 30Mbit, beyond that class 4 at least 20Mbit, beyond that class 7]) -> ` +
+			`htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares (leaves "fq_codel", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7], shares [at least 50Mbit, beyond that class 0 at least 30Mbit, beyond that class 4 at least 20Mbit, beyond that class 0])
 ~ workload calls: eth0 at least 20Mbit, beyond that class 7 -> at least 20Mbit, beyond that class 0
 `,
 		{"egress: {links: {eth0: {min: 20Mbit}}}, ", ""}: `~ link eth0: htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares -> htb with 8 classes at 100Mbit, 80Mbit of it in 2 shares
@@ -143,10 +143,10 @@ func TestJudgeShares(t *testing.T) {
 		want    string
 	}{
 		"nothing waits":      {nil, map[Owner]Served{owner: {}}, Kept, read + "; nothing of it waits"},
-		"it gets its part":   {nil, map[Owner]Served{owner: {true, 29_876_543}}, Kept, read + "; 29.9Mbit over 500ms, and more waits"},
-		"it gets more":       {nil, map[Owner]Served{owner: {true, 80e6}}, Kept, read + "; 80Mbit over 500ms, and more waits"},
-		"within two packets": {nil, map[Owner]Served{owner: {true, 27_302_848}}, Unprovable, read + "; 27.3Mbit over 500ms, and more waits: too few packets to tell"},
-		"less":               {nil, map[Owner]Served{owner: {true, 27_302_847}}, Broken, read + "; 27.3Mbit over 500ms, and more waits"},
+		"it gets its part":   {nil, map[Owner]Served{owner: {Waited: true, Got: 29_876_543}}, Kept, read + "; 29.9Mbit over 500ms, and more waits"},
+		"it gets more":       {nil, map[Owner]Served{owner: {Waited: true, Got: 80e6}}, Kept, read + "; 80Mbit over 500ms, and more waits"},
+		"within two packets": {nil, map[Owner]Served{owner: {Waited: true, Got: 27_302_848}}, Unprovable, read + "; 27.3Mbit over 500ms, and more waits: too few packets to tell"},
+		"less":               {nil, map[Owner]Served{owner: {Waited: true, Got: 27_302_847}}, Broken, read + "; 27.3Mbit over 500ms, and more waits"},
 		"nobody knows":       {nil, nil, Unprovable, read + "; what it gets could not be read"},
 		"no class": {func(s *State) { drift(s, func(l *LinkState) { l.Queue.Shares = l.Queue.Shares[:1] }) }, nil, Broken,
 			"htb with 8 classes at 100Mbit, 50Mbit of it in 1 share -> htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares"},
@@ -202,13 +202,13 @@ func TestShareOfAnother(t *testing.T) {
 func TestShareNumbers(t *testing.T) {
 	before := IDs{Shares: map[string]map[string]int{"eth0": {"gone": 0, "web": 2}}}
 	p := parsed(t, sharing)
-	if got := before.shareNumbers(p, "eth0"); got["web"] != 2 || got["video"] != 1 || got["calls"] != 3 {
+	if got := before.shareNumbers(p, "eth0", nil); got["web"] != 2 || got["video"] != 1 || got["calls"] != 3 {
 		t.Error(got)
 	}
 	for n := range MaxShares {
 		before.Shares["eth0"]["gone"+strconv.Itoa(n)] = n
 	}
-	if got := before.shareNumbers(p, "eth0"); got["web"] != 2 || got["video"] != 0 || got["calls"] != 1 {
+	if got := before.shareNumbers(p, "eth0", nil); got["web"] != 2 || got["video"] != 0 || got["calls"] != 1 {
 		t.Error(got)
 	}
 }
@@ -258,19 +258,19 @@ func TestWidened(t *testing.T) {
 	divided := func(shares ...Share) Queue {
 		return Queue{Scheduler: policy.HTB, Rate: 1e8, Classes: 8, Leaf: LeafBFIFO, Buckets: 8, Map: SpreadOver(8), Shares: shares}
 	}
-	least := Share{MinRate, 3}
-	other := divided(Share{1e6, 3})
+	least := Share{Min: MinRate, Class: 3}
+	other := divided(Share{Min: 1e6, Class: 3})
 	other.Rate = 1e7
 	for name, c := range map[string]struct{ before, after, want Queue }{
 		"none":             {divided(), divided(), divided()},
-		"one comes":        {divided(), divided(Share{1e6, 3}), divided(Share{1e6, 3})},
-		"one goes":         {divided(Share{1e6, 3}), divided(), divided(least)},
-		"the last goes":    {divided(Share{1e6, 1}, Share{1e6, 3}), divided(Share{1e6, 1}), divided(Share{1e6, 1}, least)},
-		"the first goes":   {divided(Share{1e6, 3}, Share{1e6, 1}), divided(Share{}, Share{2e6, 1}), divided(least, Share{2e6, 1})},
+		"one comes":        {divided(), divided(Share{Min: 1e6, Class: 3}), divided(Share{Min: 1e6, Class: 3})},
+		"one goes":         {divided(Share{Min: 1e6, Class: 3}), divided(), divided(least)},
+		"the last goes":    {divided(Share{Min: 1e6, Class: 1}, Share{Min: 1e6, Class: 3}), divided(Share{Min: 1e6, Class: 1}), divided(Share{Min: 1e6, Class: 1}, least)},
+		"the first goes":   {divided(Share{Min: 1e6, Class: 3}, Share{Min: 1e6, Class: 1}), divided(Share{}, Share{Min: 2e6, Class: 1}), divided(least, Share{Min: 2e6, Class: 1})},
 		"another rate":     {other, divided(), divided(least)},
-		"another queue":    {divided(Share{1e6, 3}), Queue{Scheduler: policy.Prio, Classes: 16}, Queue{Scheduler: policy.Prio, Classes: 16}},
-		"from another":     {Queue{Scheduler: policy.None}, divided(Share{1e6, 3}), divided(Share{1e6, 3})},
-		"a hole stays one": {divided(Share{}, Share{1e6, 3}), divided(Share{}, Share{1e6, 3}), divided(Share{}, Share{1e6, 3})},
+		"another queue":    {divided(Share{Min: 1e6, Class: 3}), Queue{Scheduler: policy.Prio, Classes: 16}, Queue{Scheduler: policy.Prio, Classes: 16}},
+		"from another":     {Queue{Scheduler: policy.None}, divided(Share{Min: 1e6, Class: 3}), divided(Share{Min: 1e6, Class: 3})},
+		"a hole stays one": {divided(Share{}, Share{Min: 1e6, Class: 3}), divided(Share{}, Share{Min: 1e6, Class: 3}), divided(Share{}, Share{Min: 1e6, Class: 3})},
 	} {
 		if got := c.after.Widened(c.before).Normal(); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got.Shares, c.want.Shares)

@@ -10,9 +10,10 @@ import (
 // said about it.
 type Want struct {
 	State
-	IDs    IDs
-	Rungs  map[string]Rung  // link -> its rung
-	Before map[string]Qdisc // link -> its root qdisc now
+	IDs        IDs
+	Rungs      map[string]Rung  // link -> its rung
+	LimitRungs LimitRungs       // how each limit of what workloads send is held
+	Before     map[string]Qdisc // link -> its root qdisc now
 	// Unfollowed are patterns whose later matches wait for the next apply.
 	Unfollowed []policy.Selector
 	// Unbound are limits that do not bind all that is below their cgroups.
@@ -52,26 +53,28 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		return nil, []policy.Diagnostic{tooMany(p, len(names))}
 	}
 	w := &Want{
-		State:  State{Links: map[string]LinkState{}, Groups: map[string]Group{}},
-		IDs:    ids.Assign(names),
-		Rungs:  map[string]Rung{},
-		Before: map[string]Qdisc{},
-		PIDs:   map[uint32]string{},
+		State:      State{Links: map[string]LinkState{}, Groups: map[string]Group{}},
+		IDs:        ids.Assign(names),
+		Rungs:      map[string]Rung{},
+		Before:     map[string]Qdisc{},
+		LimitRungs: HowLimited(p, f),
+		PIDs:       map[uint32]string{},
 
 		workloads: workloads,
 	}
 	w.Contracts = w.IDs.Names
 	w.IDs.Shares = map[string]map[string]int{}
+	paced := w.LimitRungs.paced(p)
 	for _, l := range p.Links {
-		numbers := ids.shareNumbers(p, l.Name)
+		numbers := ids.shareNumbers(p, l.Name, w.LimitRungs)
 		if len(numbers) > 0 {
 			w.IDs.Shares[l.Name] = numbers
 		}
-		rung, _ := Choose(l, sharesOf(p, l.Name, numbers), f.Links[l.Name], f.Features)
+		rung, _ := Choose(l, sharesOf(p, l.Name, w.LimitRungs, numbers), f.Links[l.Name], f.Features)
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung
 		w.Before[l.Name] = f.Links[l.Name].Root
-		rules := linkRules(p, l, rung.Queue, f.Links[l.Name], w.IDs, explicit)
+		rules := linkRules(paced, l, rung.Queue, f.Links[l.Name], w.IDs, explicit)
 		w.Links[l.Name] = LinkState{
 			Index: f.Links[l.Name].Index, Queue: rung.Queue,
 			Attached: true, Ingress: rules.Ingress.Max != 0, Rules: rules,
@@ -81,9 +84,9 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	if policy.Errors(errs).Sort(); len(errs) > 0 {
 		return nil, errs
 	}
-	w.Rules.Limits, w.Rules.Arriving = limitsOf(p, w.IDs, explicit)
+	w.Rules.Limits, w.Rules.Arriving = limitsOf(paced, w.IDs, explicit)
 	w.Receives = len(w.Rules.Arriving) > 0
-	w.Unbound = w.unbound(p, f)
+	w.Unbound = w.unbound(p, paced, f)
 	for _, wl := range p.Workloads {
 		if wl.Via == policy.ViaNetPrio {
 			w.Groups[wl.Name] = Group{Default: wl.Contract.Priority.Default, PerLink: wl.Contract.Priority.PerLink}

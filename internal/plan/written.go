@@ -17,11 +17,14 @@ func (q Queue) Written(level policy.Level) uint32 {
 }
 
 // ClassOf is the class of a written priority. What keeps its priority is taken
-// to have none, as most packets do. A share is more urgent than any class.
+// to have none, as most packets do. A share is more urgent than any class; a limit
+// alone is as its class.
 func (q Queue) ClassOf(written uint32) uint8 {
-	switch _, isShare := q.ShareOf(written); {
+	switch n, isShare := q.ShareOf(written); {
 	case written == Keep:
 		return q.Map[0]
+	case isShare && q.Shares[n].Min == 0:
+		return q.Shares[n].Class
 	case isShare:
 		return uint8(q.Classes)
 	case written>>16 == RootHandle:
@@ -41,7 +44,7 @@ func (q Queue) Describe(written uint32) string {
 		return "as it comes"
 	case written>>16 == RootHandle:
 		if n, ok := q.ShareOf(written); ok {
-			return fmt.Sprintf("%s, beyond that class %d", atLeast(q.Shares[n].Min), q.Shares[n].Class)
+			return q.Shares[n].String()
 		}
 		class, _, ok := q.OfMinor(written & 0xffff)
 		if !ok || q.Scheduler != policy.HTB { // it was written for a queue that is gone
@@ -64,11 +67,28 @@ func (q Queue) String() string {
 	if q.Rate != 0 {
 		text += " at " + q.Rate.String()
 	}
-	if n := countShares(q.Shares); n > 0 {
-		text += fmt.Sprintf(", %s of it in %d share", sum(q.Shares), n)
-		if n > 1 {
-			text += "s"
+	shares, limits := 0, 0
+	for _, s := range q.Shares {
+		if s.Min != 0 {
+			shares++
+		}
+		if s.Max != 0 {
+			limits++
 		}
 	}
+	if shares > 0 {
+		text += fmt.Sprintf(", %s of it in %s", sum(q.Shares), several(shares, "share"))
+	}
+	if limits > 0 {
+		text += ", with " + several(limits, "limit")
+	}
 	return text
+}
+
+// several counts things: "1 share", "2 shares".
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -31,6 +31,10 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 		m.report(e.Span, "egress has neither max, min nor links", raw.help())
 	}
 	e.Bandwidth = m.limit(raw, "a workload", m.only())
+	e.Method = m.method(raw, m.declared, onLinks)
+	if e.Method == MethodHTB {
+		m.reachable(raw, e.Max, m.only())
+	}
 	for _, each := range raw.links {
 		m.linkKey(each.key, onLinks)
 		if each.keys.record && !each.keys.has("max") && !each.keys.has("min") && !each.keys.has("burst") {
@@ -38,6 +42,7 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 		}
 		link := m.links[each.key.text]
 		limit := m.limit(each, "a workload", link)
+		limit.Method = m.method(each, []string{each.key.text}, onLinks)
 		if each.max.given() {
 			if e.PerLink == nil {
 				e.PerLink = make(map[string]Bandwidth, len(raw.links))

@@ -39,7 +39,7 @@ workloads:
   plain: {match: [{protocol: 0}], priority: 0, via: bpf}
   gets: {match: [{pid: 4}], ingress: {max: 64Kbit}}
   all: {match: [{pid: 5}], ingress: {max: 100Gbit, burst: 1.5MiB}, egress: {max: 1Mbit}, priority: 1}
-  share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, burst: 2KiB, min: 8Kbit}}}}
+  share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, min: 8Kbit, method: htb}}}}
 default: {priority: 3}
 `
 	got, err := Parse("dir/p.yaml", []byte(src))
@@ -101,7 +101,7 @@ default: {priority: 3}
 				Name:  "share",
 				Match: []Selector{{Kind: KindPID, PID: 6}},
 				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{
-					PerLink: map[string]Bandwidth{"eth1": {Max: 750_000_000, Burst: 2 << 10}}, Min: map[string]Rate{"eth0": 333_000, "eth1": 8_000},
+					PerLink: map[string]Bandwidth{"eth1": {Max: 750_000_000, Method: MethodHTB}}, Min: map[string]Rate{"eth0": 333_000, "eth1": 8_000},
 				}},
 			},
 		},

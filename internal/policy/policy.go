@@ -58,9 +58,10 @@ type Egress struct {
 // A Bandwidth is what all packets of a link may take in one direction, or what the
 // sockets of a workload may receive by all devices but loopback.
 type Bandwidth struct {
-	Max   Rate // in bits on the wire, the Ethernet header included; 0: no limit
-	Burst Size // what may pass at once of that which nobody can pace; 0: what Weir thinks right
-	Span  Span // of the key
+	Max    Rate   // in bits on the wire, the Ethernet header included; 0: no limit
+	Burst  Size   // what may pass at once of that which nobody can pace; 0: what Weir thinks right
+	Method Method // how Max shall be held, of what a workload sends
+	Span   Span   // of the key
 }
 
 // A Workload is a named set of sockets or packets and its contract. A socket or

@@ -47,12 +47,13 @@ type rawLevel struct{ link, level scalar }
 // rawBandwidth is a limit: of a workload, at egress with what it gets at least and with
 // those of single links, or of a link.
 type rawBandwidth struct {
-	key   scalar
-	keys  keySet
-	max   scalar
-	burst scalar
-	min   scalar         // of a workload, at egress
-	links []rawBandwidth // each with the link's name as its key
+	key    scalar
+	keys   keySet
+	max    scalar
+	burst  scalar
+	min    scalar         // of a workload, at egress
+	method scalar         // likewise, of max
+	links  []rawBandwidth // each with the link's name as its key
 }
 
 // rawSelector is one item of a match list.
@@ -86,8 +87,8 @@ var (
 	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
 	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
 	contractKeys = workloadKeys[1:2] // of default:, which has no limits
-	egressKeys   = [...]string{"max", "burst", "min", "links"}
-	eachKeys     = egressKeys[:3] // of one link below it
+	egressKeys   = [...]string{"max", "burst", "method", "min", "links"}
+	eachKeys     = egressKeys[:4] // of one link below it
 	maxKeys      = egressKeys[:2] // of ingress, and of a link itself
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
@@ -210,6 +211,8 @@ func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []str
 				raw.max = r.value(key, n, "max")
 			case "burst":
 				raw.burst = r.value(key, n, "burst")
+			case "method":
+				raw.method = r.value(key, n, "method")
 			case "min":
 				raw.min = r.value(key, n, "min")
 			case "links":

@@ -235,7 +235,7 @@ func (r *reader) record(n *yaml.Node, what string, names []string, field func(na
 			field(name, e.key, e.value)
 			continue
 		}
-		r.report(e.key.span, "unknown key "+quote(name)+" in "+what, DidYouMean(name, names, possible(names)))
+		r.report(e.key.span, unknownKey(name, what), DidYouMean(name, names, possible(names)))
 		if meant := Suggest(name, names); meant != "" {
 			set.keys = append(set.keys, keyAt{meant, e.key.span})
 		}

@@ -58,16 +58,18 @@ type schemaWorkload struct {
 }
 
 type schemaEgress struct {
-	Max   string                `json:"max,omitempty" jsonschema:"description=The most that they may take of the declared links together\\, on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the rate of the only link.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
-	Burst string                `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, of TCP in 200 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
-	Min   string                `json:"min,omitempty" jsonschema:"description=What they get of each declared link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
-	Links map[string]schemaEach `json:"links,omitempty" jsonschema:"description=Of single links\\, by interface name."`
+	Max    string                `json:"max,omitempty" jsonschema:"description=The most that they may take of the declared links together\\, on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the rate of the only link.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Burst  string                `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, of TCP in 200 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
+	Method string                `json:"method,omitempty" jsonschema:"description=How max is held: pace at the source\\, or a class of the link's htb. auto takes the first that the kernel and the link allow.,enum=auto,enum=pace,enum=htb"`
+	Min    string                `json:"min,omitempty" jsonschema:"description=What they get of each declared link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
+	Links  map[string]schemaEach `json:"links,omitempty" jsonschema:"description=Of single links\\, by interface name."`
 }
 
 type schemaEach struct {
-	Max   string `json:"max,omitempty" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the link's rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
-	Burst string `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
-	Min   string `json:"min,omitempty" jsonschema:"description=What they get of this link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
+	Max    string `json:"max,omitempty" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the link's rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
+	Burst  string `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
+	Method string `json:"method,omitempty" jsonschema:"description=How max is held: pace at the source\\, or a class of the link's htb. auto takes the first that the kernel and the link allow.,enum=auto,enum=pace,enum=htb"`
+	Min    string `json:"min,omitempty" jsonschema:"description=What they get of this link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
 }
 
 type schemaBandwidth struct {
@@ -112,12 +114,19 @@ func (schemaEgress) JSONSchemaExtend(s *jsonschema.Schema) {
 		links.PropertyNames, links.MinProperties = linkNameSchema(), &one
 	}
 	s.MinProperties = &one
+	methodNeedsMax(s)
 }
 
 // JSONSchemaExtend asks for a limit or a share.
 func (schemaEach) JSONSchemaExtend(s *jsonschema.Schema) {
 	one := uint64(1)
 	s.MinProperties = &one
+	methodNeedsMax(s)
+}
+
+// methodNeedsMax asks for the limit that a method is of.
+func methodNeedsMax(s *jsonschema.Schema) {
+	s.DependentRequired = map[string][]string{"method": {"max"}}
 }
 
 // JSONSchemaExtend lists the schedulers.

@@ -9,17 +9,18 @@ type Promise string
 
 // The promises.
 const (
-	Order     Promise = "order"
-	Follow    Promise = "follow"
-	Local     Promise = "local"
-	Tag       Promise = "tag"
-	Births    Promise = "births"
-	Forwarded Promise = "forwarded"
-	Limit     Promise = "limit"
-	NetPrio   Promise = "net_prio"
-	V1Path    Promise = "v1 path"
-	Drift     Promise = "drift"
-	Undo      Promise = "undo"
+	Order       Promise = "order"
+	Follow      Promise = "follow"
+	Local       Promise = "local"
+	Tag         Promise = "tag"
+	Births      Promise = "births"
+	Forwarded   Promise = "forwarded"
+	Limit       Promise = "limit"
+	LimitQueued Promise = "limit in a queue"
+	NetPrio     Promise = "net_prio"
+	V1Path      Promise = "v1 path"
+	Drift       Promise = "drift"
+	Undo        Promise = "undo"
 )
 
 // Attributes of a test that make it a proof, as go test -json tells them.

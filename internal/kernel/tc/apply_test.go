@@ -136,6 +136,8 @@ func TestCutShort(t *testing.T) {
 		{"prio", "ets"}, {"ets shaped", "mqprio 3"}, {"mqprio 4", "mqprio 3"}, {"mqprio 4", "htb 100M"}, {"fq banded", "fq"},
 		{"htb 100M", "htb shares"}, {"htb shares", "htb 100M"}, {"htb shares", "htb other shares"}, {"htb other shares", "htb shares"},
 		{"htb shares", "htb shares apart"}, {"htb shares apart", "htb other shares"},
+		{"htb 100M", "htb limits"}, {"htb limits", "htb 100M"}, {"htb limits", "htb other limits"}, {"htb other limits", "htb limits"},
+		{"htb limits", "htb shares"}, {"htb shares", "htb limits"}, {"htb limits", "htb limit buckets"}, {"htb buckets", "htb limit buckets"},
 		{"htb shares", "htb share buckets"}, {"htb buckets", "htb share buckets"}, {"htb share buckets", "htb buckets"},
 	}
 	for _, change := range changes {

@@ -105,6 +105,7 @@ func queueCases() []queueCase {
 	}
 	share := func(min policy.Rate, class uint8) plan.Share { return plan.Share{Min: min, Class: class} }
 	full := shares(htb(100*M, 4, plan.LeafBFIFO), share(20*M, 0), share(30*M, 3), share(50*M, 1))
+	limits := shares(htb(100*M, 4, plan.LeafBFIFO), plan.Share{Max: 10 * M, Class: 2}, plan.Share{Min: 20 * M, Max: 30 * M, Class: 1}, plan.Share{Max: 100 * M})
 	many := shares(htb(G, 4, plan.LeafBFIFO))
 	for n := range plan.MaxShares {
 		many.Shares = append(many.Shares, share(plan.MinRate+policy.Rate(n)*8, uint8(n%4)))
@@ -135,6 +136,12 @@ func queueCases() []queueCase {
 		{"htb share 400G", shares(htb(400*G, 2, plan.LeafBFIFO), share(399*G, 1)), nil},
 		{"htb many shares", many, nil},
 		{"htb share fq_codel", shares(htb(G, 4, plan.LeafFQCodel), share(500*M, 0), share(M, 2)), []string{"fq_codel qdisc"}},
+		{"htb limits", limits, nil},
+		{"htb other limits", shares(limits, plan.Share{Max: 50 * M, Class: 2}, plan.Share{Max: 30 * M}), nil},
+		{"htb limit buckets", buckets(limits, 8), nil},
+		{"htb limit slow", shares(htb(64_000, 8, plan.LeafBFIFO), plan.Share{Max: 64_000, Class: 7}), nil},
+		{"htb limit 100G", shares(htb(400*G, 2, plan.LeafBFIFO), plan.Share{Max: 100 * G}, plan.Share{Max: 64_000}), nil},
+		{"htb limit fq_codel", shares(htb(G, 4, plan.LeafFQCodel), plan.Share{Max: M, Class: 2}, plan.Share{Min: M, Max: 500 * M}), []string{"fq_codel qdisc"}},
 		{"prio", bands(policy.Prio, 0, 4, plan.LeafBFIFO), []string{"prio qdisc"}},
 		{"prio reversed", mixedPrio, []string{"prio qdisc"}},
 		{"prio 16", bands(policy.Prio, 0, 16, plan.LeafBFIFO), []string{"prio qdisc"}},

@@ -85,22 +85,44 @@ func buildShares(q plan.Queue, rate uint64) []node {
 // large, a share repays. It loses only what it could not send for as long as
 // that: timers are not so late, and HTB makes it wait for no packet of another,
 // however large.
+//
+// A limit is its ceil, in store for which is a hundredth of a second at most: so a
+// window of half a second has no more than a fiftieth above it. Without a share its rate
+// is the floor of a class.
 func shareNode(q plan.Queue, n int, rate uint64) node {
-	b := ticks(burst(rate), rate)
-	return node{class: true, kind: "htb", handle: shareClassID(n), parent: shaperClass, options: htbClass{
-		rate: uint64(q.Shares[n].Min) / 8, ceil: rate, burst: b, cburst: b, quantum: quantumBase, inner: true,
-	}}
+	s, b := q.Shares[n], ticks(burst(rate), rate)
+	o := htbClass{rate: uint64(s.Min) / 8, ceil: rate, burst: b, cburst: b, quantum: quantumBase, inner: true}
+	if s.Max != 0 {
+		o.ceil = uint64(s.Max) / 8
+		o.cburst = ticks(min(burst(o.ceil), o.ceil/limitStore), o.ceil)
+	}
+	if s.Min == 0 {
+		o.rate = floorRate(rate, q.Leaves())
+		o.burst = ticks(floorBurst, o.rate)
+	}
+	return node{class: true, kind: "htb", handle: shareClassID(n), parent: shaperClass, options: o}
 }
+
+// limitStore is the part of a second that a limit has in store at most.
+const limitStore = 100
 
 // shareLeafNodes are one leaf of a share and the queue in it. It borrows as a leaf
 // of the share's class: in its turn, and by the same quantum. As it may have the
-// whole line then, its queue has the room of a class's. Only an fq_codel is timed
-// by what the share is sure of, as a frame may take that long.
+// whole line then, its queue has the room of a class's, or of a line that is as fast as
+// the limit. Only an fq_codel is timed by what the share is sure of, as a frame may take
+// that long.
 func shareLeafNodes(q plan.Queue, n, bucket int, rate uint64) []node {
 	s := q.Shares[n]
 	drains := rate
-	if q.Leaf == plan.LeafFQCodel {
+	if s.Max != 0 {
+		drains = uint64(s.Max) / 8
+	}
+	if q.Leaf == plan.LeafFQCodel && s.Min != 0 {
 		drains = uint64(s.Min) / 8
+	}
+	queue := leaf(q, shareLeafHandle(n, bucket), shareLeafID(n, bucket), drains)
+	if o, ok := queue.options.(bfifo); ok && s.Max != 0 {
+		queue.options = bfifo{max(o.limit, limitRoom(drains, rate))}
 	}
 	id := shareLeafID(n, bucket)
 	return []node{
@@ -109,8 +131,20 @@ func shareLeafNodes(q plan.Queue, n, bucket int, rate uint64) []node {
 			burst: ticks(shareLeafBurst, shareLeafRate), cburst: ticks(burst(rate), rate),
 			prio: prioOf(q, int(s.Class)), quantum: quantumOf(q, rate, int(s.Class), bucket),
 		}},
-		leaf(q, shareLeafHandle(n, bucket), id, drains),
+		queue,
 	}
+}
+
+// limitRoom is what a bfifo below a limit has to take at least. A line that is slow
+// has long round trips, so that TCP learns to send small packets; a slow limit on a fast
+// line has not: TCP goes by the shortest that it has seen, and hands down 64 KiB at once.
+// So from 1 Mbit/s on, where that is half a second, one fits wherever the line's own
+// leaves take it, which the turns of leaves are made for.
+func limitRoom(limit, line uint64) uint32 {
+	if limit < bandwidth1 {
+		return 0
+	}
+	return min(gsoWire, bucketLimit(line))
 }
 
 // shareItself stands for the inner class where others have the number of a leaf.
@@ -165,7 +199,41 @@ func (have index) recogniseShare(q plan.Queue, n int) (s plan.Share, err error) 
 	if ok {
 		s.Min = policy.Rate(o.rate * 8)
 	}
+	if ok && s.Min < plan.MinRate { // the floor of a limit alone
+		s.Min, s.Max = 0, policy.Rate(o.ceil*8)
+	}
+	if ok && o.ceil < uint64(q.Rate)/8 {
+		s.Max = policy.Rate(o.ceil * 8)
+	}
 	return s, err
+}
+
+// leastKept is the rate of a share or a limit, in byte/s, from which on its debts are
+// short: for a packet of 64 KiB half a second's.
+const leastKept = bandwidth1
+
+// owes reports whether the class of a share or a limit that is raised may be in debt for
+// long. HTB keeps debts as times, up to a minute, whatever becomes of the rate, and
+// forgets them with the class.
+func (n node) owes(have optionSet) bool {
+	_, ok := plan.ShareOfInner(minor(n.handle))
+	was, isClass := have.(htbClass)
+	if !ok || !isClass || !n.class {
+		return false
+	}
+	shall := n.options.(htbClass)
+	raised := func(was, shall uint64) bool { return was < leastKept && shall > was }
+	return raised(was.rate, shall.rate) || raised(was.ceil, shall.ceil)
+}
+
+// below are the classes that hang from a class.
+func (all entries) below(top entry) (classes entries) {
+	for _, e := range all {
+		if e.isClass() && e.parent == top.handle {
+			classes = append(classes, e)
+		}
+	}
+	return classes
 }
 
 // leaving is what does not belong, such that each can be deleted in its turn:

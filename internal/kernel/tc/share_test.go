@@ -38,6 +38,24 @@ func TestShareSteps(t *testing.T) {
 		{"another rate", built(with(one)), with(plan.Share{Min: 3_000_000}), []string{
 			"change htb class 7e1f:3000 at 7e1f:1: rate is 1Mbit, not 3Mbit, burst is 655b (81920 ticks), not 1966b (81920 ticks)",
 		}},
+		{"a limit as well", built(with(one)), with(plan.Share{Min: 1_000_000, Max: 10_000_000}), []string{
+			"change htb class 7e1f:3000 at 7e1f:1: ceil is 100Mbit, not 10Mbit, cburst is 65536b, not 12500b",
+			"change bfifo qdisc 5000: at 7e1f:2000: limit is 250000b, not 81920b",
+		}},
+		{"a limit alone", built(with(plan.Share{Min: 1_000_000, Max: 10_000_000})), with(plan.Share{Max: 10_000_000}), []string{
+			"change htb class 7e1f:3000 at 7e1f:1: rate is 1Mbit, not 1Kbit, burst is 655b (81920 ticks), not 1518b",
+		}},
+		{"a share beside a limit", built(with(plan.Share{Max: 10_000_000}, one)), with(plan.Share{Min: 1_000_000, Max: 10_000_000}, one), []string{
+			"delete htb class 7e1f:2000 at 7e1f:3000",
+			"delete htb class 7e1f:3000 at 7e1f:1",
+			"add htb class 7e1f:3000 at 7e1f:1 (rate 1Mbit, ceil 10Mbit, burst 655b (81920 ticks), cburst 12500b)",
+			"add htb class 7e1f:2000 at 7e1f:3000 (rate 8bit, ceil 100Mbit, burst 1b, cburst 65536b, prio 1, quantum 65791)",
+			"add bfifo qdisc 5000: at 7e1f:2000 (limit 81920b)",
+		}},
+		{"another limit", built(with(plan.Share{Max: 10_000_000})), with(plan.Share{Max: 100_000_000}), []string{
+			"change htb class 7e1f:3000 at 7e1f:1: ceil is 10Mbit, not 100Mbit, cburst is 12500b, not 65536b",
+			"change bfifo qdisc 5000: at 7e1f:2000: limit is 81920b, not 250000b",
+		}},
 		{"another class", built(with(one)), with(plan.Share{Min: 1_000_000, Class: 1}), []string{
 			"delete htb class 7e1f:2000 at 7e1f:3000",
 			"add htb class 7e1f:2000 at 7e1f:3000 (rate 8bit, ceil 100Mbit, burst 1b, cburst 65536b, prio 0, quantum 130816)",
@@ -88,11 +106,17 @@ func TestPartOfShares(t *testing.T) {
 			q.Shares = append(q.Shares, plan.Share{})
 		}
 		for range rapid.IntRange(1, 5).Draw(t, "shares") {
-			q.Shares = append(q.Shares, plan.Share{
-				Min:   8 * policy.Rate(rapid.IntRange(1000, 250_000).Draw(t, "min")),
-				Class: uint8(rapid.IntRange(0, 3).Draw(t, "class")),
-			})
+			s := plan.Share{Class: uint8(rapid.IntRange(0, 3).Draw(t, "class"))}
+			kind := rapid.SampledFrom([]string{"share", "limit", "both"}).Draw(t, "kind")
+			if kind != "limit" {
+				s.Min = 8 * policy.Rate(rapid.IntRange(1000, 250_000).Draw(t, "min"))
+			}
+			if kind != "share" {
+				s.Max = 8 * policy.Rate(rapid.IntRange(max(int(s.Min/8), 1000), 1_250_000).Draw(t, "max"))
+			}
+			q.Shares = append(q.Shares, s)
 		}
+		q = q.Normal()
 		whole := mustBuild(t, q)
 		part := append([]node{}, whole...)
 		for range rapid.IntRange(0, 3).Draw(t, "lost") {

@@ -140,7 +140,7 @@ func repair(link int, all, filters entries, want []node) ([]Op, error) {
 	for _, n := range want {
 		e, ok := have[n.id()]
 		if !ok || !n.is(e) || anew[n.parent] {
-			ops = append(ops, addOp(link, n, false))
+			ops, anew[n.handle] = append(ops, addOp(link, n, false)), anew[n.parent]
 			continue
 		}
 		words, inPlace, err := n.differs(e)
@@ -150,7 +150,10 @@ func repair(link int, all, filters entries, want []node) ([]Op, error) {
 		case len(words) == 0:
 		case inPlace:
 			ops = append(ops, changeOp(link, n, strings.Join(words, ", ")))
-		default: // a share's leaf, which takes its queue along
+		default: // a share, its leaves before it, or one of them; each takes its queue along
+			for _, part := range all.below(e) {
+				ops = append(ops, deleteOp(link, part))
+			}
 			ops, anew[n.handle] = append(ops, deleteOp(link, e), addOp(link, n, false)), true
 		}
 	}

@@ -34,7 +34,7 @@ func (n node) differs(e entry) (words []string, inPlace bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return differences(o.words(), n.options.words()), n.options.inPlace(o), nil
+	return differences(o.words(), n.options.words()), n.options.inPlace(o) && !n.owes(o), nil
 }
 
 func (n node) message(typ, flags uint16) message {

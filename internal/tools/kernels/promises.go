@@ -39,6 +39,7 @@ var promises = []promise{
 	{testutil.NetPrio, "Priorities without BPF, by the v1 net_prio controller", nil, true},
 	{testutil.Forwarded, "Packets are claimed by their headers", hooks, false},
 	{testutil.Limit, "A limit is kept without a queue", hooks, false},
+	{testutil.LimitQueued, "A limit of one link is kept in a queue", nil, false},
 	{testutil.Drift, "Status names what others have changed", nil, false},
 	{testutil.Undo, "Killed at any step, apply is finished or undone without a trace", nil, false},
 }

@@ -1,0 +1,265 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/kernel/tc"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// without has the bench's agent take this kernel for one that lacks what a limit takes of
+// BPF.
+func (b *bench) withoutAtomics(t *testing.T) {
+	t.Helper()
+	f := b.features(context.Background())
+	f.Atomics = false
+	text, err := json.Marshal(probed{bootID(), loadedModules(), b.Version, f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.Scope.Run, "features.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// classed is a policy that has htb hold a cgroup to a limit, in Mbit/s.
+func (b *bench) classed(rate int, group string, max int) string {
+	return b.policyAt(rate, fmt.Sprintf("  held: {match: [{cgroup: %s}], egress: {max: %dMbit, method: htb}}\n", group, max))
+}
+
+// wireRate is what leaves for a time of a workload that has a class of its own, in Mbit/s.
+func (b *bench) wireRate(name string) func(t *testing.T, over time.Duration) float64 {
+	return func(t *testing.T, over time.Duration) float64 { return b.leaves(t, over)[name] }
+}
+
+// onWire is the size of a TCP segment with timestamps, of its payload.
+const onWire = 1514.0 / 1448
+
+// TestLimitByHTB holds real iperf3 streams in a class: what is received is the limit, and
+// what waits for it keeps nobody else from the rest of the line.
+func TestLimitByHTB(t *testing.T) {
+	testutil.Proves(t, testutil.LimitQueued)
+	testutil.Needs(t, "htb qdisc")
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	for _, c := range []struct {
+		name   string
+		line   int // Mbit/s
+		max    int
+		args   []string
+		onWire float64
+	}{
+		{"10 Mbit, one flow", 100, 10, nil, onWire},
+		{"10 Mbit, 32 flows", 100, 10, []string{"--parallel", "32"}, onWire},
+		{"10 Mbit, UDP", 100, 10, []string{"--udp", "--bitrate", "30M", "--length", "1448"}, 1490.0 / 1448},
+		{"100 Mbit, one flow", 1000, 100, nil, onWire},
+		{"100 Mbit, 32 flows", 1000, 100, []string{"--parallel", "32"}, onWire},
+		{"100 Mbit, UDP", 1000, 100, []string{"--udp", "--bitrate", "300M", "--length", "1448"}, 1490.0 / 1448},
+	} {
+		if testing.Short() && c.max > 10 {
+			continue // an emulated CPU may not fill that
+		}
+		t.Run(c.name, func(t *testing.T) {
+			b.iperfServer(t, 5201)
+			b.apply(t, b.classed(c.line, group, c.max))
+			limit := float64(c.max)
+			least := 0.0
+			for range 3 { // a busy machine may send less, and never more
+				var out strings.Builder
+				cmd := start(t, b.here, dir, &out, "iperf3", append([]string{"--client", b.far.IPv4.Addr().String(),
+					"--port", "5201", "--time", "5", "--omit", "2", "--json"}, c.args...)...)
+				untilBusy(t, b.wireRate("held"))
+				time.Sleep(time.Second)
+				left := b.leaves(t, 4*time.Second)["held"]
+				s := status(t, b.Agent)
+				wait(t, cmd, &out)
+				got := delivered(t, &out) * c.onWire
+				t.Logf("%.3f Mbit/s left, %.3f were received; %s", left, got, s.Promises[0].Evidence)
+				if max(left, got) > 1.01*limit {
+					t.Errorf("%.3f Mbit/s left and %.3f were received below a limit of %d", left, got, c.max)
+				}
+				if j := s.Promises[0]; !s.OK || j.Promise != plan.PromiseEgress || j.Verdict != plan.Kept || j.Max.String() != fmt.Sprintf("%dMbit", c.max) || j.Link != b.link.Name {
+					t.Errorf("status: %+v", s.Promises)
+				}
+				if least = max(least, min(left, got)); least >= 0.98*limit {
+					break
+				}
+			}
+			if least < 0.98*limit {
+				t.Errorf("%.3f Mbit/s at most below a limit of %d", least, c.max)
+			}
+			if d := b.apply(t, b.classed(c.line, group, c.max)); len(d) != 0 {
+				t.Errorf("a second apply changes %v", d)
+			}
+		})
+	}
+}
+
+// TestLimitFallsToHTB: where the kernel can not pace, auto takes htb, and the programs of
+// limits are not loaded.
+func TestLimitFallsToHTB(t *testing.T) {
+	testutil.Proves(t, testutil.LimitQueued)
+	testutil.Needs(t, "htb qdisc")
+	b := newBench(t)
+	b.withoutAtomics(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.iperfServer(t, 5201)
+	b.apply(t, b.policyText(fmt.Sprintf("  held: {match: [{cgroup: %s}], egress: {max: 5Mbit}}\n", group)))
+	start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--time", "60", "--parallel", "4")
+	untilBusy(t, b.wireRate("held"))
+	if left := b.leaves(t, 3*time.Second)["held"]; left < 0.98*5 || left > 1.02*5 {
+		t.Errorf("%.3f Mbit/s left below a limit of 5", left)
+	}
+	s := status(t, b.Agent)
+	want := LimitStatus{"held", plan.EveryLink, "htb", "the best here: BPF programs of this kernel can not count a limit together (no atomic fetch)", nil}
+	if len(s.Limits) == 0 {
+		t.Fatalf("status: %+v", s)
+	}
+	got := s.Limits[0]
+	if got.Lacks = nil; !s.OK || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("status: %+v, want %+v", got, want)
+	}
+	if held, err := b.held(record(t, b.Agent)); err != nil || len(held) != 0 {
+		t.Errorf("budgets: %v, %v", held, err)
+	}
+	if b.room().PaceAttached() {
+		t.Error("connections are paced")
+	}
+}
+
+// TestLimitsBesideOthers: of a full line, a limited workload has its limit where its
+// priority is the higher one, nothing where it is the lower, and its share in either
+// case; all else is for the others.
+func TestLimitsBesideOthers(t *testing.T) {
+	testutil.Needs(t, "htb qdisc")
+	b := newBench(t)
+	heldDir, held := b.makeCgroup(t, "held")
+	otherDir, other := b.makeCgroup(t, "other")
+	b.iperfServer(t, 5201)
+	b.iperfServer(t, 5202)
+	text := func(of string, priority int) string {
+		return b.policyAt(50, fmt.Sprintf("  held: {match: [{cgroup: %s}], %s}\n  other: {match: [{cgroup: %s}], priority: %d}\n", held, of, other, priority))
+	}
+	first := text("priority: 12, egress: {max: 20Mbit, method: htb}", 2)
+	b.apply(t, first)
+	b.streams(t, heldDir, 5201, 3, 120)
+	untilBusy(t, b.wireRate("held"))
+	b.streams(t, otherDir, 5202, 3, 120)
+	untilBusy(t, b.wireRate("class 1"))
+	for _, c := range []struct {
+		name, text string
+		held       float64 // of 50 Mbit/s
+		class      string  // of the others
+	}{
+		{"higher", first, 20, "class 1"},
+		{"lower", text("priority: 2, egress: {max: 20Mbit, method: htb}", 12), 0, "class 6"},
+		{"lower, with a share", text("priority: 2, egress: {min: 10Mbit, max: 20Mbit, method: htb}", 12), 10, "class 6"},
+		{"higher, with a share", text("priority: 12, egress: {min: 10Mbit, max: 20Mbit, method: htb}", 2), 20, "class 1"},
+		{"another limit", text("priority: 12, egress: {max: 30Mbit, method: htb}", 2), 30, "class 1"},
+		{"a lower limit", text("priority: 12, egress: {max: 2Mbit, method: htb}", 2), 2, "class 1"},
+	} {
+		b.apply(t, c.text)
+		time.Sleep(time.Second)
+		rates := b.onFull(t, 50, 3*time.Second)
+		const packet = 8 * 64 << 10 / 1e6 / 3 // Mbit/s
+		if got := rates["held"]; got < 0.98*c.held-packet || got > 1.02*c.held+packet {
+			t.Errorf("%s: the limited one has %.2f of %.0f Mbit/s", c.name, got, c.held)
+		}
+		if got, rest := rates[c.class], 50-c.held; got < 0.96*rest || got > 1.02*rest {
+			t.Errorf("%s: the other has %.2f of %.0f Mbit/s", c.name, got, rest)
+		}
+		if s := status(t, b.Agent); !s.OK {
+			t.Errorf("%s: %s %+v", c.name, s.Verdict, s.Promises)
+		}
+	}
+}
+
+// onFull is what leaves a line for a time in which it is full: a busy machine may not
+// always fill it.
+func (b *bench) onFull(t *testing.T, line float64, over time.Duration) (rates map[string]float64) {
+	t.Helper()
+	for range 4 {
+		rates = b.leaves(t, over)
+		sum := 0.0
+		for _, rate := range rates {
+			sum += rate
+		}
+		t.Logf("%.2f Mbit/s: %v", sum, rates)
+		if sum >= 0.99*line {
+			return rates
+		}
+	}
+	t.Fatalf("the line of %.0f Mbit/s is not full", line)
+	return nil
+}
+
+// TestLimitChangesRung has one limit go from pace to a class and back, under load: at no
+// time it is held by neither.
+func TestLimitChangesRung(t *testing.T) {
+	testutil.Needs(t, "htb qdisc", "BPF atomics", "BPF tail calls")
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.iperfServer(t, 5201)
+	text := func(method string) string {
+		return b.policyText(fmt.Sprintf("  held: {match: [{cgroup: %s}], priority: 3, egress: {max: 20Mbit, method: %s}}\n", group, method))
+	}
+	b.apply(t, text("pace"))
+	b.streams(t, dir, 5201, 4, 120)
+	untilBusy(t, b.rate)
+	for _, method := range []string{"htb", "pace", "htb"} {
+		begin, before := time.Now(), b.sent(t)
+		b.apply(t, text(method))
+		time.Sleep(2 * time.Second)
+		rate := float64(b.sent(t)-before) * 8 / 1e6 / time.Since(begin).Seconds()
+		t.Logf("to %s: %.2f Mbit/s", method, rate)
+		if rate > 20*1.05 || rate < 20*0.8 {
+			t.Errorf("to %s: %.2f Mbit/s left below a limit of 20", method, rate)
+		}
+		s := status(t, b.Agent)
+		if !s.OK || s.Limits[0].Rung != method || s.Limits[0].Why != "the policy asks for it" {
+			t.Errorf("to %s: %+v", method, s)
+		}
+		if paced := b.room().PaceAttached(); paced != (method == "pace") {
+			t.Errorf("to %s: paced: %v", method, paced)
+		}
+	}
+	if out := b.here.Output("tc", "class", "show", "dev", b.link.Name); !regexp.MustCompile(`7e1f:3000 .* ceil 20Mbit`).MatchString(out) {
+		t.Errorf("no class has the limit:\n%s", out)
+	}
+}
+
+// TestLimitClassDrifts: a ceil that somebody else has changed is found, and mended.
+func TestLimitClassDrifts(t *testing.T) {
+	testutil.Proves(t, testutil.LimitQueued)
+	testutil.Needs(t, "htb qdisc", "tc")
+	b := newBench(t)
+	_, group := b.makeCgroup(t, "held")
+	b.apply(t, b.classed(100, group, 10))
+	b.here.Output("tc", "class", "change", "dev", b.link.Name, "parent", "7e1f:1", "classid", "7e1f:3000", "htb", "rate", "1kbit", "ceil", "90mbit")
+	if s := status(t, b.Agent); s.OK || s.Promises[0].Verdict != plan.Broken || !strings.Contains(s.Promises[0].Evidence, "7e1f:3000") {
+		t.Errorf("with another ceil: %+v", s.Promises)
+	}
+	b.apply(t, b.classed(100, group, 10))
+	if s := status(t, b.Agent); !s.OK {
+		t.Errorf("mended: %+v", s)
+	}
+	err := b.inScope(func() error {
+		shares, err := tc.Shares(b.link.Index)
+		if err == nil && len(shares) != 1 {
+			err = fmt.Errorf("%d classes of workloads", len(shares))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

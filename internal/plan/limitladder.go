@@ -1,0 +1,79 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A LimitRung is how a limit of what a workload sends is held, and what that does not
+// promise.
+type LimitRung struct {
+	Method policy.Method // MethodPace or MethodHTB
+	Why    string        // in words: why this rung and no better one
+	Lacks  []string      // in words: what it does not promise
+}
+
+// A limitStep is a step of the ladder of limits: what stands in the way of a limit on
+// some links, "" if nothing does, and what it lacks there.
+type limitStep struct {
+	method policy.Method
+	climb  func(policy.Bandwidth, []policy.Link, Facts) string
+	lacks  []string
+}
+
+// limitLadder is the ladder of limits, the best rung first.
+var limitLadder = []limitStep{
+	{policy.MethodPace, climbPace, nil},
+	{policy.MethodHTB, climbClass, []string{
+		"what waits inside the limit waits behind its own bulk",
+		"it ends at the link: none goes across links",
+		"a class is of one workload: what others claim of the same cgroups, or has a tag, is not in it",
+		"who has no priority goes as priority 0, whatever others gave its packets",
+		"among equals of one priority it goes first, up to its limit",
+	}},
+}
+
+// ChooseLimit returns the rung of a limit on some links: the one that the policy
+// names, or the best that the kernel and the link allow. What stands in the way comes
+// back as a reason in words.
+func ChooseLimit(limit policy.Bandwidth, links []policy.Link, f Facts) (LimitRung, string) {
+	var reasons []string
+	for _, s := range limitLadder {
+		if limit.Method != policy.MethodAuto && limit.Method != s.method {
+			continue
+		}
+		if why := s.climb(limit, links, f); why != "" {
+			reasons = append(reasons, why)
+			continue
+		}
+		return LimitRung{s.method, becauseOf(limit.Method != policy.MethodAuto, reasons), s.lacks}, ""
+	}
+	return LimitRung{}, strings.Join(reasons, "; ")
+}
+
+func climbPace(_ policy.Bandwidth, _ []policy.Link, f Facts) string {
+	return strings.Join(f.Features.NoLimits(), "; ")
+}
+
+func climbClass(limit policy.Bandwidth, links []policy.Link, f Facts) string {
+	if limit.Burst != 0 {
+		return "htb lets no burst of " + limit.Burst.String() + " through"
+	}
+	if len(links) != 1 {
+		return fmt.Sprintf("htb holds one link each, and this limit is of %d together: name the links", len(links))
+	}
+	l := links[0]
+	if l.Scheduler != policy.Auto && l.Scheduler != policy.HTB {
+		return fmt.Sprintf("scheduler %s of link %q holds nobody to a rate", l.Scheduler, l.Name)
+	}
+	rung, why := climbHTB(l, f.Links[l.Name], f.Features)
+	if why == "" && limit.Max > rung.Rate {
+		why = fmt.Sprintf("htb has %s there, less than the limit", rung.Rate)
+	}
+	return why
+}
+
+// String puts a rung into words: "by pace: the best there is".
+func (r LimitRung) String() string { return fmt.Sprintf("by %s: %s", r.Method, r.Why) }
