@@ -149,6 +149,36 @@ slow      eth0  at least 20Mbit  not provable here        0   0 B  19Mbit over 5
 late      eth0  at least 20Mbit  broken                   0   0 B  see above
   not provable on eth0: 19Mbit over 500ms, and more waits: too few packets to tell
 `},
+		{"limits in classes", 100, func(s *agent.Status) {
+			s.Links, s.Unclaimed, s.OK = nil, nil, false
+			limit := func(workload string, verdict plan.Verdict, evidence string) plan.Judgement {
+				return plan.Judgement{Workload: workload, Link: "eth0", Promise: plan.PromiseEgress, Priority: policy.Unset, Max: 2e7, Verdict: verdict, Evidence: "read back: at most 20Mbit by htb; " + evidence}
+			}
+			s.Promises = []plan.Judgement{
+				limit("idle", plan.Kept, "nothing of it waits"), limit("busy", plan.Kept, "3 packets dropped; 20.1Mbit over 500ms, and more waits"),
+				limit("late", plan.Broken, "39.8Mbit over 500ms, and more waits"),
+			}
+			for _, workload := range []string{"busy", "idle", "late"} {
+				s.Limits = append(s.Limits, agent.LimitStatus{Workload: workload, Link: "eth0", Rung: "htb", Why: "the policy asks for it", Lacks: []string{"this", "that"}})
+			}
+			s.Limits = append(s.Limits, agent.LimitStatus{Workload: "late", Link: "eth1", Rung: "pace", Why: "the best there is"})
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on eth0
+  wanted  late at most 20Mbit
+  got     read back: at most 20Mbit by htb; 39.8Mbit over 500ms, and more waits
+  next    weir status, once more: what counts is 500ms in which packets wait
+
+workload  link  promise         verdict  packets  sent  evidence
+idle      eth0  at most 20Mbit  kept           0   0 B  nothing of it waits
+busy      eth0  at most 20Mbit  kept           0   0 B  3 packets dropped; 20.1Mbit over 500ms
+late      eth0  at most 20Mbit  broken         0   0 B  see above
+  limits of busy, idle, late by htb: the policy asks for it
+    not promised: this; that
+  limits of late by pace: the best there is
+`},
 		{"a limit", 90, func(s *agent.Status) {
 			s.Links, s.Unclaimed = nil, nil
 			s.Promises[1] = limited(plan.Kept, "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked")

@@ -191,6 +191,19 @@ func TestKilledLimit(t *testing.T) {
 	}
 }
 
+// TestKilledLimitByHTB is TestKilledApply of limits that classes hold, on a line of one
+// leaf a class: a place for each of many leaves tells no more.
+func TestKilledLimitByHTB(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
+	testutil.Needs(t, "htb qdisc")
+	b := newBench(t)
+	text := strings.NewReplacer("priority: 15", "priority: 15\n    egress: {min: 100Kbit, max: 200Kbit, method: htb}",
+		"priority: 2", "egress: {max: 64Kbit, method: htb}").Replace(b.policyAt(1, goldPolicy))
+	if places := b.killApply(t, text, stride(longStride)); places < 20 {
+		t.Errorf("only %d places to break off", places)
+	}
+}
+
 // TestKilledReceive is TestKilledApply of a limit of what sockets receive, without any
 // link.
 func TestKilledReceive(t *testing.T) {
@@ -242,12 +255,13 @@ func (b *bench) killApply(t *testing.T, text string, stride int) (places int) {
 }
 
 // TestKilledChange kills the change from one policy to another at every place: another
-// rate and other workloads, and a share that comes and goes.
+// rate and other workloads, and a share and a limit in a class that come and go.
 func TestKilledChange(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	// A line of 1 Mbit/s has one leaf a class: a place for each of many leaves tells no more.
-	first := strings.NewReplacer("Mbit", "Mbit, scheduler: htb", "priority: 15", "priority: 15\n    egress: {min: 10%}").Replace(b.policyAt(1, goldPolicy))
+	first := strings.NewReplacer("Mbit", "Mbit, scheduler: htb", "priority: 15", "priority: 15\n    egress: {min: 10%}",
+		"priority: 2", "egress: {max: 64Kbit, method: htb}").Replace(b.policyAt(1, goldPolicy))
 	second := strings.Replace(b.policyText("  gold:\n    match: [{port: 4001}]\n    priority: 4\n"), "100Mbit", "900Kbit, scheduler: htb", 1)
 	for place := 1; ; place += stride(longStride) {
 		b.apply(t, first)

@@ -112,7 +112,7 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 					all = append(all, j.share(link.Queue, n, owner, m.Served, broken))
 				}
 				if want.LimitRungs.classMax(p, w, l.Name) != 0 {
-					all = append(all, want.bounded(j.classLimit(link.Queue, n, owner, m.Served, broken)))
+					all = append(all, want.bounded(j.classLimit(link.Queue, n, owner, m.Served, broken), true))
 				}
 			}
 		}
@@ -121,19 +121,19 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			for _, l := range p.Links {
 				j.Traffic.Packets += seen[l.Name][id].Packets
 			}
-			all = append(all, want.bounded(j.limit(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong))))
+			all = append(all, want.bounded(j.limit(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)), false))
 		}
 		for _, l := range p.Links {
 			if limit := want.Links[l.Name].Rules.Contracts[id].Here; limit.Max != 0 {
 				j := Judgement{Workload: w.Name, Link: l.Name, Promise: PromiseEgress}
 				j.Traffic.Packets = seen[l.Name][id].Packets
 				owner := Owner{Contract: id, Link: want.Links[l.Name].Index}
-				all = append(all, want.bounded(j.limit(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name]))))
+				all = append(all, want.bounded(j.limit(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])), false))
 			}
 		}
 		if limit, ok := want.Rules.Arriving[id]; ok {
 			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseIngress}
-			all = append(all, want.bounded(j.limit(limit, Owner{id, AtSockets}, held, wrongAt(w.Name, wrong))))
+			all = append(all, want.bounded(j.limit(limit, Owner{id, AtSockets}, held, wrongAt(w.Name, wrong)), false))
 		}
 	}
 	for _, l := range p.Links {

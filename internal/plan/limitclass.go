@@ -22,7 +22,10 @@ func (j Judgement) classLimit(q Queue, n int, owner Owner, served map[Owner]Serv
 	case !known:
 		j.Verdict, j.Evidence = Unprovable, evidence+"; what it gets could not be read"
 	default:
-		j.Verdict, j.Evidence = s.below(j.Max), fmt.Sprintf("%s; %s, %d packets dropped", evidence, s, s.Dropped)
+		if s.Dropped > 0 {
+			evidence += fmt.Sprintf("; %d packets dropped", s.Dropped)
+		}
+		j.Verdict, j.Evidence = s.below(j.Max), evidence+"; "+s.String()
 	}
 	return j
 }

@@ -25,12 +25,12 @@ func TestJudgeClassLimits(t *testing.T) {
 		verdict Verdict
 		want    string
 	}{
-		"nothing waits":       {nil, map[Owner]Served{owner: {Dropped: 7}}, Kept, read + "; nothing of it waits, 7 packets dropped"},
-		"at its limit":        {nil, map[Owner]Served{owner: {Waited: true, Got: 10_012_345, Surely: 9_987_654}}, Kept, read + "; 10Mbit over 500ms, and more waits, 0 packets dropped"},
-		"within one packet":   {nil, map[Owner]Served{owner: {Waited: true, Got: 12e6, Surely: 11_248_576}}, Kept, read + "; 12Mbit over 500ms, and more waits, 0 packets dropped"},
-		"readings took long":  {nil, map[Owner]Served{owner: {Waited: true, Got: 99e6, Surely: 10e6}}, Kept, read + "; 99Mbit over 500ms, and more waits, 0 packets dropped"},
-		"more":                {nil, map[Owner]Served{owner: {Waited: true, Got: 12e6, Surely: 11_248_577}}, Broken, read + "; 12Mbit over 500ms, and more waits, 0 packets dropped"},
-		"less, by a priority": {nil, map[Owner]Served{owner: {Waited: true}}, Kept, read + "; 0bit over 500ms, and more waits, 0 packets dropped"},
+		"nothing waits":       {nil, map[Owner]Served{owner: {Dropped: 7}}, Kept, read + "; 7 packets dropped; nothing of it waits"},
+		"at its limit":        {nil, map[Owner]Served{owner: {Waited: true, Got: 10_012_345, Surely: 9_987_654}}, Kept, read + "; 10Mbit over 500ms, and more waits"},
+		"within one packet":   {nil, map[Owner]Served{owner: {Waited: true, Got: 12e6, Surely: 11_248_576}}, Kept, read + "; 12Mbit over 500ms, and more waits"},
+		"readings took long":  {nil, map[Owner]Served{owner: {Waited: true, Got: 99e6, Surely: 10e6}}, Kept, read + "; 99Mbit over 500ms, and more waits"},
+		"more":                {nil, map[Owner]Served{owner: {Waited: true, Got: 12e6, Surely: 11_248_577}}, Broken, read + "; 12Mbit over 500ms, and more waits"},
+		"less, by a priority": {nil, map[Owner]Served{owner: {Waited: true}}, Kept, read + "; 0bit over 500ms, and more waits"},
 		"nobody knows":        {nil, nil, Unprovable, read + "; what it gets could not be read"},
 		"another ceiling": {func(s *State) {
 			drift(s, func(l *LinkState) { l.Queue.Shares = slices.Clone(l.Queue.Shares); l.Queue.Shares[0].Max = 2e7 })

@@ -31,7 +31,7 @@ var limitLadder = []limitStep{
 		"it ends at the link: none goes across links",
 		"a class is of one workload: what others claim of the same cgroups, or has a tag, is not in it",
 		"who has no priority goes as priority 0, whatever others gave its packets",
-		"among equals of one priority it goes first, up to its limit",
+		"on a full line its flows do not share evenly with others of its priority",
 	}},
 }
 

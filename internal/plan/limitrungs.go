@@ -68,6 +68,9 @@ func (r LimitRungs) classMax(p *policy.Policy, w policy.Workload, link string) (
 
 // paced is the policy without the limits that classes of htb hold.
 func (r LimitRungs) paced(p *policy.Policy) *policy.Policy {
+	if !r.anyClass() {
+		return p
+	}
 	q := *p
 	q.Workloads = slices.Clone(p.Workloads)
 	for i := range q.Workloads {

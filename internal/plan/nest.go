@@ -41,6 +41,7 @@ type holding struct {
 type Unbound struct {
 	Workload string // whose limit it is
 	Tagged   bool   // it binds all but what has a tag, whose own contract takes a place
+	Class    bool   // it is one that a class of htb holds
 	policy.Diagnostic
 }
 
@@ -124,9 +125,10 @@ func (c *farCgroups) unbound(of *policy.Workload, at policy.Span) Unbound {
 	return u
 }
 
-// bounded is the judgement of a limit, and what its workload's limits do not bind.
-func (w *Want) bounded(j Judgement) Judgement {
-	i := slices.IndexFunc(w.Unbound, func(u Unbound) bool { return u.Workload == j.Workload })
+// bounded is the judgement of a limit, and what its workload's limits do not bind; class
+// says that a class of htb holds it.
+func (w *Want) bounded(j Judgement, class bool) Judgement {
+	i := slices.IndexFunc(w.Unbound, func(u Unbound) bool { return u.Workload == j.Workload && u.Class == class })
 	switch {
 	case i < 0 || j.Verdict == Broken:
 	case w.Unbound[i].Tagged:

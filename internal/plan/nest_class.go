@@ -31,7 +31,7 @@ func (w *Want) outsideClasses(held map[string]holding) (all []Unbound) {
 }
 
 func outsideClass(of *policy.Workload, nearer holding, at string) Unbound {
-	u := Unbound{Workload: of.Name}
+	u := Unbound{Workload: of.Name, Class: true}
 	if u.Span = nearer.at; u.Span == (policy.Span{}) {
 		u.Span = of.Contract.Egress.Span
 	}

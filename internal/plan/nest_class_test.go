@@ -9,10 +9,12 @@ import (
 // cgroup below; one that is paced binds it.
 func TestOutsideClasses(t *testing.T) {
 	const htb, pace = ", egress: {max: 50Mbit, method: htb}", ", egress: {max: 50Mbit, method: pace}"
+	const both = ", egress: {max: 60Mbit, links: {eth0: {max: 50Mbit, method: htb}}}"
 	for name, c := range map[string]struct {
 		limits []string // of /, /x, /x/x, …
 		want   string
 	}{
+		"beside a paced one":    {[]string{both, ""}, `cgroup /x: the limit of workload "w0" does not hold there: htb holds it`},
 		"alone":                 {[]string{htb}, ""},
 		"below others":          {[]string{"", pace, htb}, ""},
 		"paced above":           {[]string{pace, htb}, ""},
@@ -32,8 +34,11 @@ func TestOutsideClasses(t *testing.T) {
 					t.Errorf("no place, or no help: %+v", u)
 				}
 				for _, j := range Judge(p, w, nil, Measured{}) {
-					if j.Workload == u.Workload && j.Promise == PromiseEgress && !u.Tagged && (j.Verdict != Broken || j.Evidence != u.Message) {
+					if j.Workload == u.Workload && j.Promise == PromiseEgress && j.Link != EveryLink && (j.Verdict != Broken || j.Evidence != u.Message) {
 						t.Errorf("status: %+v", j)
+					}
+					if j.Workload == u.Workload && j.Link == EveryLink && j.Verdict != Unprovable {
+						t.Errorf("of what is paced: %+v", j)
 					}
 				}
 			}
