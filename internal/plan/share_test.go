@@ -261,6 +261,8 @@ func TestWidened(t *testing.T) {
 	least := Share{Min: MinRate, Class: 3}
 	other := divided(Share{Min: 1e6, Class: 3})
 	other.Rate = 1e7
+	slower := divided()
+	slower.Rate = 1e7
 	for name, c := range map[string]struct{ before, after, want Queue }{
 		"none":             {divided(), divided(), divided()},
 		"one comes":        {divided(), divided(Share{Min: 1e6, Class: 3}), divided(Share{Min: 1e6, Class: 3})},
@@ -268,6 +270,9 @@ func TestWidened(t *testing.T) {
 		"the last goes":    {divided(Share{Min: 1e6, Class: 1}, Share{Min: 1e6, Class: 3}), divided(Share{Min: 1e6, Class: 1}), divided(Share{Min: 1e6, Class: 1}, least)},
 		"the first goes":   {divided(Share{Min: 1e6, Class: 3}, Share{Min: 1e6, Class: 1}), divided(Share{}, Share{Min: 2e6, Class: 1}), divided(least, Share{Min: 2e6, Class: 1})},
 		"another rate":     {other, divided(), divided(least)},
+		"a limit goes":     {divided(Share{Max: 1e6, Class: 3}), divided(), divided(Share{Max: 1e6, Class: 3})},
+		"both go":          {divided(Share{Min: 1e6, Max: 2e6}), divided(), divided(Share{Min: MinRate, Max: 2e6})},
+		"a limit above it": {divided(Share{Max: 9e7}), slower, Queue{Scheduler: policy.HTB, Rate: 1e7, Classes: 8, Leaf: LeafBFIFO, Buckets: 8, Map: SpreadOver(8), Shares: []Share{{Max: 1e7}}}},
 		"another queue":    {divided(Share{Min: 1e6, Class: 3}), Queue{Scheduler: policy.Prio, Classes: 16}, Queue{Scheduler: policy.Prio, Classes: 16}},
 		"from another":     {Queue{Scheduler: policy.None}, divided(Share{Min: 1e6, Class: 3}), divided(Share{Min: 1e6, Class: 3})},
 		"a hole stays one": {divided(Share{}, Share{Min: 1e6, Class: 3}), divided(Share{}, Share{Min: 1e6, Class: 3}), divided(Share{}, Share{Min: 1e6, Class: 3})},
