@@ -30,9 +30,12 @@ enum contract_id {
 struct contract {
 	__u32 priority; /* skb->priority as it is written, or PRIORITY_KEEP */
 	__u16 serial;	/* tags that carry another serial are of a dead contract */
-	__u16 together; /* the budget of its packets on all links; 0: none */
+	__u8 limited;	/* whether it has any of these budgets; 0 is none */
+	__u8 pad;
+	__u16 together; /* the budget of its packets on all links, or of what its sockets receive */
+	__u16 together_packets;
 	__u16 here;	/* and the one of those on this link */
-	__u16 pad;
+	__u16 here_packets;
 };
 
 /* A tag names a contract explicitly: its serial above its id. 0 is no tag. */
@@ -93,9 +96,9 @@ struct above {
 
 /*
  * The most limits that hold for a packet on its way out of a link: of its contract
- * and of those above, on all links and on this one, and the link's own.
+ * and of those above, and the link's own, of bytes and of packets.
  */
-#define BOUNDS (2 * (1 + ABOVE) + 1)
+#define BOUNDS (4 * (1 + ABOVE) + 2)
 
 /* Which header fields a tuple of flow rules looks at. */
 enum tuple_fields {
@@ -158,12 +161,14 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * fourteen and then reads only.
+ * fifteen and then reads only. A limit of packets counts each as a full segment, so
+ * that its bytes are packets times SEGMENT.
  */
 struct budget {
 	__u16 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
 	__u16 serial;	   /* stakes of another serial are in a limit that is gone */
 	__u32 link;	   /* the link that it is of; 0: all together */
+	__u64 packets;	   /* whether it counts packets */
 	__u64 limit;	   /* bytes a second */
 	__u64 tick_length; /* resolution at which votes expire, ns */
 	__u64 tick_bytes;  /* what the limit lets pass in a tick, times 1024 */
@@ -202,8 +207,8 @@ struct stake {
 	struct flow flow;
 };
 
-/* One more than a link holds a packet by: it may have come in by another. */
-#define STAKES (BOUNDS + 1)
+/* More than a link holds a packet by: it may have come in by another, below two limits. */
+#define STAKES (BOUNDS + 2)
 
 /* What a connection knows of the limits that it is below. */
 struct paced {
@@ -217,7 +222,7 @@ struct paced {
 	__u32 head;    /* bytes on the wire of a segment, less those of its payload */
 	__u32 pace;    /* as we have set it; 0: we have not */
 	__u32 own;     /* what the application had set; ~0: nothing */
-	__u32 end;
+	__u32 mean;    /* bytes on the wire of a segment, of its latest ones, times 1024 */
 	struct stake stakes[STAKES];
 };
 
@@ -254,7 +259,7 @@ struct losses {
 	__u64 cgroups; /* cgroups that are not claimed though a pattern matches */
 };
 
-_Static_assert(sizeof(struct contract) == 12, "contract");
+_Static_assert(sizeof(struct contract) == 16, "contract");
 _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
@@ -262,7 +267,7 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 72, "flow");
-_Static_assert(sizeof(struct budget) == 200 + 2 * 72 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 208 + 2 * 72 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
 _Static_assert(sizeof(struct paced) == 64 + STAKES * 88, "paced");

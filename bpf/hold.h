@@ -33,6 +33,8 @@
 #define UNPACED (1 << 16)
 /* Without word for longer, somebody has ended what pace asked TCP for. */
 #define DEAF (60 * SECOND)
+/* Of so many of its latest segments a connection knows the mean. */
+#define MEMORY 64
 /* A TCP packet of this size has hardly room for data beside its headers. */
 #define BARE 114
 
@@ -62,6 +64,12 @@ static __always_inline struct budget *at(struct load *l, __u32 place)
 #define each_budget(l, i, b) \
 	for (i = 0; i < BOUNDS && (l)->budgets[i]; i++) \
 		if ((b = at(l, i)))
+
+/* weight is what a budget counts a packet as. */
+static __always_inline __u64 weight(struct budget *b, struct load *l)
+{
+	return b->packets ? (__u64)l->segments * SEGMENT : l->wire;
+}
 
 /* full_socket returns the socket that a packet is of, unless it is half of one. */
 static __always_inline struct bpf_sock *full_socket(struct __sk_buff *skb)
@@ -99,11 +107,20 @@ static __always_inline struct paced *connection(struct bpf_sock *sk)
 	return p;
 }
 
+/* average keeps the mean of what a connection's segments weigh: TCP paces bytes. */
+static __always_inline void average(struct paced *p, struct load *l)
+{
+	__u64 n = least(l->segments, MEMORY), each = ((__u64)l->wire << 10) / most(l->segments, 1);
+
+	p->mean = p->mean ? (p->mean * (MEMORY - n) + each * n) / MEMORY : each;
+}
+
 /* learn sees what of its packets is payload: TCP paces that, a limit counts the wire. */
 static __always_inline void learn(struct paced *p, struct load *l, __u32 length)
 {
 	__u32 heads;
 
+	average(p, l);
 	if (l->segments > 1 && l->wire > length)
 		p->head = (l->wire - length) / (l->segments - 1);
 	heads = l->segments * p->head;
@@ -161,11 +178,11 @@ static __always_inline void leave(struct paced *p, __u32 hook, __u64 now)
 
 /*
  * charge_stake charges a packet of a connection to one budget: to its own flow there,
- * or, where wire is 0 as nobody paces it yet, to no more than its memory, so that pace
+ * or, where it weighs 0 as nobody paces it yet, to no more than its memory, so that pace
  * knows what to pace it for. It is global, as charge_others is: so the kernel proves
  * it once, and not for each path that leads to it.
  */
-__noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now, __u64 wire)
+__noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now, __u64 weight)
 {
 	struct budget *b = budget_of(budget);
 	struct stake *s;
@@ -175,8 +192,8 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 	s = stake_in(p, budget, b->serial);
 	s->charged = now;
 	s->hook = hook;
-	if (wire)
-		charge(b, &s->flow, now, wire);
+	if (weight)
+		charge(b, &s->flow, now, weight);
 	return 0;
 }
 
@@ -237,17 +254,17 @@ static __always_inline bool all_prepaid(struct load *l)
 	__u32 i;
 
 	each_budget(l, i, b) {
-		if (!prepaid(b, l->wire))
+		if (!prepaid(b, weight(b, l)))
 			return false;
 	}
 	each_budget(l, i, b) {
-		spend(b, l->wire);
+		spend(b, weight(b, l));
 	}
 	return true;
 }
 
 /* charge_others charges a packet to the flow of its kind, which nobody paces. */
-__noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 wire)
+__noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight)
 {
 	struct budget *b = budget_of(budget);
 	struct flow *f;
@@ -257,7 +274,7 @@ __noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 wire)
 	f = stream ? &b->streams : &b->others;
 	f->exact = 1;
 	f->load = cut(b);
-	charge(b, f, now, wire);
+	charge(b, f, now, weight);
 	return 0;
 }
 
@@ -272,7 +289,7 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 	__u32 i;
 
 	each_budget(l, i, b) {
-		if (!l->stream && prepaid(b, l->wire))
+		if (!l->stream && prepaid(b, weight(b, l)))
 			continue;
 		if (!conforms(b, l->stream, now)) {
 			__sync_fetch_and_add(&b->dropped, l->segments);
@@ -282,14 +299,14 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 	}
 	low = low && bpf_skb_ecn_set_ce(skb) == 1;
 	each_budget(l, i, b) {
-		if (!l->stream && prepaid(b, l->wire)) {
-			spend(b, l->wire);
+		if (!l->stream && prepaid(b, weight(b, l))) {
+			spend(b, weight(b, l));
 			continue;
 		}
 		if (low && half_empty(b, l->stream, now))
 			__sync_fetch_and_add(&b->marked, l->segments);
-		pay(b, l->stream, now, l->wire);
-		charge_others(l->budgets[i], l->stream, now, l->wire + (l->stream ? 0 : grant(b, now)));
+		pay(b, l->stream, now, weight(b, l));
+		charge_others(l->budgets[i], l->stream, now, weight(b, l) + (l->stream ? 0 : grant(b, now)));
 	}
 	return true;
 }
@@ -297,12 +314,14 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 /* hold_unpaced says whether a packet goes on that nobody paces. */
 static __always_inline int hold_unpaced(struct __sk_buff *skb, struct load *l, __u64 now)
 {
+	struct budget *b;
 	__u32 i;
 
 	if (!bare(skb, l))
 		return admit(skb, l, now) ? NEXT : DROP;
-	for (i = 0; i < BOUNDS && l->budgets[i]; i++)
-		charge_others(l->budgets[i], l->stream, now, l->wire);
+	each_budget(l, i, b) {
+		charge_others(l->budgets[i], l->stream, now, weight(b, l));
+	}
 	return NEXT;
 }
 
@@ -310,6 +329,7 @@ static __always_inline int hold_unpaced(struct __sk_buff *skb, struct load *l, _
 static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
 	struct bpf_sock *sk = tcp_socket(skb);
+	struct budget *b;
 	struct paced *p;
 	bool paced;
 	__u64 now;
@@ -324,8 +344,9 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 		learn(p, l, skb->len);
 		paced = !unpaced(p, l, now);
 		p->sent += l->wire;
-		for (i = 0; i < BOUNDS && l->budgets[i]; i++)
-			charge_stake(p, l->budgets[i], l->hook, now, paced ? l->wire : 0);
+		each_budget(l, i, b) {
+			charge_stake(p, l->budgets[i], l->hook, now, paced ? weight(b, l) : 0);
+		}
 		leave(p, l->hook, now);
 		if (paced)
 			return NEXT;
@@ -339,5 +360,6 @@ static __always_inline void add(struct load *l, __u32 *n, __u32 budget)
 	if (budget && *n < BOUNDS) /* always: it is for the verifier */
 		l->budgets[(*n)++] = budget;
 }
+
 
 #endif

@@ -2,23 +2,52 @@
 /*
  * limit: holds a packet that leaves a link to the limits that it is below.
  *
- * link_egress goes on here, with the numbers of their budgets in cb, two to a word.
+ * link_egress goes on here, with the link's number, its own budgets, and the contracts
+ * whose limits bind the packet, in cb.
  */
 #include "hold.h"
+
+/* What contracts mean on each link, by the number that the link has in its generation. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_ARRAY);
+		__uint(max_entries, 2);
+		__uint(key_size, sizeof(__u32));
+		__uint(value_size, sizeof(struct contract));
+	});
+} links SEC(".maps");
+
+/* add_by_id puts the budgets of a contract into a load; of nobody's there are none. */
+static __always_inline void add_by_id(struct load *l, __u32 *n, void *contracts, __u32 id)
+{
+	struct contract *c = id && contracts ? bpf_map_lookup_elem(contracts, &id) : NULL;
+
+	if (!c)
+		return;
+	add(l, n, c->together);
+	add(l, n, c->together_packets);
+	add(l, n, c->here);
+	add(l, n, c->here_packets);
+}
 
 SEC("tc")
 int limit(struct __sk_buff *skb)
 {
 	struct load load = { .wire = skb->wire_len, .segments = skb->gso_segs ? skb->gso_segs : 1, .hook = skb->ifindex * 2 };
+	__u32 link = skb->cb[0], own = skb->cb[1], above = skb->cb[3], n = 0;
+	void *contracts = bpf_map_lookup_elem(&links, &link);
 	struct load *l = &load;
-	__u32 pairs[5] = { skb->cb[0], skb->cb[1], skb->cb[2], skb->cb[3], skb->cb[4] }, n = 0, i;
 
 	opaque(l);
-#pragma clang loop unroll(full)
-	for (i = 0; i < 5; i++) {
-		add(l, &n, pairs[i] & 0xffff);
-		add(l, &n, pairs[i] >> 16);
-	}
+	add(l, &n, own & 0xffff);
+	add(l, &n, own >> 16);
+	add_by_id(l, &n, contracts, skb->cb[2]);
+	add_by_id(l, &n, contracts, above & 0xffff);
+	add_by_id(l, &n, contracts, above >> 16);
+	add_by_id(l, &n, contracts, skb->cb[4]);
 	return hold(skb, l);
 }
 

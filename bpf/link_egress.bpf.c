@@ -20,8 +20,8 @@
  */
 const volatile __u32 bucket_mask;
 
-/* The budget of this link's own limit; 0: none. */
-const volatile __u32 own_budget;
+/* The budgets of this link's own limits, the one of packets above the other; 0: none. */
+const volatile __u32 own_budgets;
 
 /* Go on to the next program: Weir never decides the packet's fate here. */
 #define NEXT -1
@@ -73,24 +73,16 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
 }
 
-/* budgets are those of a contract, together and here: 0 where it has no limit. */
-static __always_inline __u32 budgets(__u32 id)
-{
-	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
-
-	return c ? c->together | (__u32)c->here << 16 : 0;
-}
-
 /* pass goes on in limit where any limit may hold for the packet. */
 static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above *above)
 {
-	if (!own && !above && !own_budget)
+	if (!own && !above && !own_budgets)
 		return;
-	skb->cb[0] = own;
-	skb->cb[1] = own_budget;
-	skb->cb[2] = above ? budgets(above->contracts[0]) : 0;
-	skb->cb[3] = above ? budgets(above->contracts[1]) : 0;
-	skb->cb[4] = above ? budgets(above->contracts[2]) : 0;
+	skb->cb[0] = this_link;
+	skb->cb[1] = own_budgets;
+	skb->cb[2] = own;
+	skb->cb[3] = above ? above->contracts[0] | (__u32)above->contracts[1] << 16 : 0;
+	skb->cb[4] = above ? above->contracts[2] : 0;
 	bpf_tail_call(skb, &limiter, 0);
 }
 
@@ -108,7 +100,7 @@ int link_egress(struct __sk_buff *skb)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
 	if (limits)
-		pass(skb, c ? c->together | (__u32)c->here << 16 : 0, above);
+		pass(skb, c && c->limited ? id : CONTRACT_UNCLAIMED, above);
 	return NEXT;
 }
 

@@ -14,15 +14,18 @@
 
 /* Bytes before the network header, as packets of this link have them. */
 const volatile __u32 l2_length = ETH_HLEN;
-/* The budget of this link's ingress. */
-const volatile __u32 budget = 1;
+/* The budgets of this link's ingress, the one of packets above the other; 0: none. */
+const volatile __u32 own_budgets = 1;
 
 SEC("tc")
 int link_ingress(struct __sk_buff *skb)
 {
-	struct load load = { .hook = skb->ifindex * 2 + 1, .budgets = { budget } }, *l = &load;
+	struct load load = { .hook = skb->ifindex * 2 + 1 }, *l = &load;
+	__u32 n = 0;
 
 	opaque(l);
+	add(l, &n, own_budgets & 0xffff);
+	add(l, &n, own_budgets >> 16);
 	weigh(skb, l, 0, l2_length);
 	return hold(skb, l);
 }

@@ -53,12 +53,14 @@ int unpace(struct bpf_iter__tcp *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
 	struct paced *p = tp ? bpf_sk_storage_get(&paces, tp, 0, 0) : NULL;
-	__u32 own;
+	__u32 own, i;
 
 	if (!p || !p->pace)
 		return 0;
 	/* Below no limit any more: pace does not set it anew. */
-	__builtin_memset(p->stakes, 0, sizeof(p->stakes));
+#pragma clang loop unroll(full)
+	for (i = 0; i < STAKES; i++)
+		p->stakes[i].budget = 0;
 	own = p->own;
 	/* What is not ours, the application has set meanwhile. */
 	if (((struct sock *)tp)->sk_max_pacing_rate == p->pace &&

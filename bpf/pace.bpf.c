@@ -73,9 +73,22 @@ static __always_inline __u64 payload(struct paced *p, __u64 rate)
 	return rate * FULL_SEGMENT / (FULL_SEGMENT + p->head);
 }
 
+/*
+ * share_in is the connection's share of a budget in bytes on the wire. Of packets that
+ * is what as many of its latest ones weighed.
+ */
+static __always_inline __u64 share_in(struct paced *p, struct budget *b)
+{
+	__u64 rate = share(b);
+
+	if (b->packets)
+		rate = rate * (p->mean ? p->mean : (FULL_SEGMENT + p->head) << 10) / ((__u64)SEGMENT << 10);
+	return most(rate, 1);
+}
+
 /* What the limits of a connection leave it. */
 struct leave {
-	__u64 share;  /* the least of its shares; 0: it is below no limit */
+	__u64 share;  /* the least of its shares, on the wire; 0: it is below no limit */
 	__u64 limits; /* their sum */
 	__u32 budget; /* whose share is the least */
 };
@@ -84,6 +97,7 @@ static __always_inline void find_leave(struct paced *p, struct leave *l)
 {
 	struct budget *b;
 	struct stake *s;
+	__u64 rate;
 	__u32 i;
 
 #pragma clang loop unroll(full)
@@ -94,9 +108,10 @@ static __always_inline void find_leave(struct paced *p, struct leave *l)
 			continue;
 		s->flow.window = p->window;
 		l->limits += b->limit;
-		if (l->share && l->share <= share(b))
+		rate = share_in(p, b);
+		if (l->share && l->share <= rate)
 			continue;
-		l->share = most(share(b), 1);
+		l->share = rate;
 		l->budget = s->budget;
 	}
 }

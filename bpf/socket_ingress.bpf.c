@@ -19,24 +19,27 @@
 #define PASS 1
 #define REFUSE 0
 
-/* budget_for is what the sockets of a contract may receive. */
-static __always_inline __u32 budget_for(__u32 id)
+/* add_received puts the budgets of what the sockets of a contract may receive into a load. */
+static __always_inline void add_received(struct load *l, __u32 *n, __u32 id)
 {
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
-	return c ? c->together : 0;
+	if (!c)
+		return;
+	add(l, n, c->together);
+	add(l, n, c->together_packets);
 }
 
 static __always_inline void find_budgets(struct load *l, __u32 id, struct above *above)
 {
 	__u32 n = 0, i;
 
-	add(l, &n, budget_for(id));
+	add_received(l, &n, id);
 	if (!above)
 		return;
 #pragma clang loop unroll(full)
 	for (i = 0; i < ABOVE; i++)
-		add(l, &n, budget_for(above->contracts[i]));
+		add_received(l, &n, above->contracts[i]);
 }
 
 SEC("cgroup_skb/ingress")

@@ -152,13 +152,16 @@ func (v *statusView) promises(s *agent.Status) {
 		if beside[j.Workload] {
 			continue
 		}
-		workload, packets := cmp.Or(j.Workload, everybody), grouped(j.Traffic.Packets)
-		if j.Promise == plan.PromiseIngress {
-			packets = "" // they are not counted
+		workload, packets, bytes := cmp.Or(j.Workload, everybody), grouped(j.Traffic.Packets), amount(j.Traffic.Bytes)
+		switch {
+		case j.PPS != 0:
+			bytes = "" // they are not counted
+		case j.Promise == plan.PromiseIngress:
+			packets = "" // neither are they
 		}
 		t.add(cell{text: workload}, cell{text: where(j)}, cell{text: j.Terms()},
 			cell{string(j.Verdict), colours[j.Verdict]}, cell{text: packets},
-			cell{text: amount(j.Traffic.Bytes)}, cell{text: evidence(j)})
+			cell{text: bytes}, cell{text: evidence(j)})
 		if j.Verdict == plan.Unprovable {
 			unprovable[where(j)] = reason(j.Evidence)
 		}

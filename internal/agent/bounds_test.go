@@ -30,7 +30,7 @@ func charged(t *testing.T, a *Agent) map[plan.Owner]uint64 {
 	}
 	bytes := map[plan.Owner]uint64{}
 	for of, h := range held {
-		bytes[of] = h.Bytes
+		bytes[of] = h.Passed
 	}
 	return bytes
 }

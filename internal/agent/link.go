@@ -24,7 +24,7 @@ func (c *change) addLink(name string, d *draft) {
 		if err := c.save(); err != nil {
 			return err
 		}
-		return c.generation.LoadLink(l.Index, w.Rules, l.Rules, w.IDs.Highest(), fresh(c.record.IDs, w.IDs))
+		return c.generation.LoadLink(l.Index, w.Rules, l.Rules, fresh(c.record.IDs, w.IDs))
 	})
 }
 

@@ -90,10 +90,10 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 			p.Priority = plan.Keep
 		}
 		x.Promises = append(x.Promises, link+": "+l.Queue.Describe(p.Priority))
-		if p.Here.Max != 0 {
+		if p.Here != (plan.Limit{}) {
 			x.Promises = append(x.Promises, link+": "+p.Here.Promise())
 		}
-		if l.Rules.Egress.Max != 0 {
+		if l.Rules.Egress != (plan.Limit{}) {
 			x.Promises = append(x.Promises, link+": "+l.Rules.Egress.Promise()+", with all else that leaves by it")
 		}
 	}

@@ -193,7 +193,7 @@ func (a *Agent) current(r *state.Record) (*bpf.Generation, error) {
 // the first packet is charged to it, and until the last one was.
 func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set) error {
 	c, limit := r.IDs.Names[s.Name], plan.LimitOf(s.Contract().Egress)
-	if limit.Max != 0 {
+	if limit != (plan.Limit{}) {
 		if err := a.limit(g, c.ID, limit); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set) error {
 			return err
 		}
 	}
-	if limit.Max == 0 {
+	if limit == (plan.Limit{}) {
 		if err := g.RemoveLimit(c.ID); err != nil {
 			return err
 		}

@@ -84,11 +84,11 @@ func TestSetLimit(t *testing.T) {
 			}
 			b.setIs(t, pid, "at most 40Mbit")
 
-			sent := b.heldOf(t, pid).Bytes
+			sent := b.heldOf(t, pid).Passed
 			b.set(t, pid, most(80e6))
 			b.untilPaced(t, upTo(80e6))
-			if now := b.heldOf(t, pid); now.Bytes < sent {
-				t.Errorf("a changed limit knows of %d bytes, before of %d", now.Bytes, sent)
+			if now := b.heldOf(t, pid); now.Passed < sent {
+				t.Errorf("a changed limit knows of %d bytes, before of %d", now.Passed, sent)
 			}
 			b.set(t, pid, most(10e6))
 			b.untilPaced(t, upTo(10e6))

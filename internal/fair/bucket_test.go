@@ -67,7 +67,7 @@ func TestChunksKeepTheShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := NewBudget(rapid.Uint64Range(MinLimit, MaxLimit).Draw(t, "limit"), 0)
 		if rapid.Bool().Draw(t, "told") {
-			b.Collect(rapid.Uint64Range(segment, 1<<30).Draw(t, "burst"))
+			b.Collect(rapid.Uint64Range(Segment, 1<<30).Draw(t, "burst"))
 		}
 		start := rapid.Uint64Range(MaxDepth, MaxTime/2).Draw(t, "start")
 		k := Bucket{Depth: b.Depth}
@@ -95,7 +95,7 @@ func TestChunksKeepTheShare(t *testing.T) {
 // TestBucketGivesItsShare offers twice the share in even packets.
 func TestBucketGivesItsShare(t *testing.T) {
 	for _, share := range []uint64{8, 8_000, 1_250_000, MaxLimit} {
-		for _, wire := range []uint64{64, segment, 65_536} {
+		for _, wire := range []uint64{64, Segment, 65_536} {
 			step := wire * second / share / 2
 			if step < 20 {
 				continue // ns: the clock does not resolve it

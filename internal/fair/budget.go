@@ -17,6 +17,8 @@ const (
 	MinTick = 4_000_000
 	// Slots is the number of ticks of which votes are kept: one stands for fewer.
 	Slots = 512
+	// Segment is a full packet of MTU 1500 on the wire, bytes.
+	Segment = 1514
 	// MaxPace is the most that a BPF program can give as SO_MAX_PACING_RATE, which has
 	// 32 bits there, bytes/s: 34 Gbit/s. All ones would mean no pace at all.
 	MaxPace = 1<<32 - 2
@@ -27,7 +29,6 @@ const (
 	second      = 1_000_000_000
 	stall       = 2 * second    // a longer time without any packet is no stall, ns
 	longest     = 1000 * second // no sum looks further back, ns
-	segment     = 1514          // a full packet of MTU 1500 on the wire, bytes
 )
 
 // Budget is one limit and what is known of the flows below it. Bytes are those on
@@ -55,7 +56,7 @@ type Budget struct {
 func NewBudget(limit, now uint64) *Budget {
 	b := &Budget{
 		Limit: limit,
-		Tick:  max(MinTick, 8*segment*second/limit),
+		Tick:  max(MinTick, 8*Segment*second/limit),
 		Trim:  One,
 		tick:  1,
 		start: now,

@@ -116,7 +116,7 @@ func TestBudgetDoesNotOverflow(t *testing.T) {
 		}
 		ns := legalTime.Draw(t, "ns")
 		same(t, "allowance", b.allowance(ns), over(product(b.Limit, min(ns, longest)/microsecond), second/microsecond))
-		same(t, "tick", b.Tick, wide(max(over(product(8, segment, second), b.Limit).Uint64(), MinTick)))
+		same(t, "tick", b.Tick, wide(max(over(product(8, Segment, second), b.Limit).Uint64(), MinTick)))
 		for _, excess := range []uint64{b.slack(), 4 * b.slack()} {
 			same(t, "trim", excess*One/b.Limit, over(product(excess, One), b.Limit))
 		}

@@ -2,7 +2,7 @@ package fair
 
 // Newcomer is the most that a flow sends before it counts as one more, in bytes:
 // the ten segments that TCP does not pace in a new connection.
-const Newcomer = 10 * segment
+const Newcomer = 10 * Segment
 
 // Sums that could grow without end stop here, far above anything that decides.
 const (
@@ -58,7 +58,7 @@ func (b *Budget) Packet(f *Flow, now, wire uint64) {
 func (b *Budget) ask(f *Flow, now uint64) {
 	age, window := now-f.since, max(b.Tick, f.Window)
 	switch {
-	case !b.stands(f) && f.vote >= f.Weight*One/2 && f.size >= segment:
+	case !b.stands(f) && f.vote >= f.Weight*One/2 && f.size >= Segment:
 		// It was greedy before the pause, and is believed at once.
 		b.elect(f, now, f.vote, window)
 	case age >= window:

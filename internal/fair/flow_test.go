@@ -49,7 +49,7 @@ func TestVote(t *testing.T) {
 		{"weight 3", Flow{Weight: 3, used: 3 * 125_000 * One, since: now - 10_000_000}, 0, 3 * One},
 		{"its window is not over", Flow{Weight: 1, Window: 20_000_000, used: 125_000 * One, since: now - 10_000_000}, 0, 0},
 		{"newcomer with few bytes", Flow{Weight: 1}, 0, 0},
-		{"newcomer with ten segments", Flow{Weight: 1, fresh: 9 * segment}, 0, One},
+		{"newcomer with ten segments", Flow{Weight: 1, fresh: 9 * Segment}, 0, One},
 		{"newcomer among a hundred", Flow{Weight: 1}, 100 * One, One},
 		{"back from a pause", Flow{Weight: 1, vote: One, since: now - 1_000_000}, 0, One},
 		{"was modest before it", Flow{Weight: 1, vote: One / 3, since: now - 1_000_000}, 0, 0},
@@ -57,7 +57,7 @@ func TestVote(t *testing.T) {
 		b := NewBudget(hundredMbit, now)
 		b.Load = c.load
 		f := c.flow
-		b.Packet(&f, now, segment)
+		b.Packet(&f, now, Segment)
 		var got uint64
 		if b.stands(&f) {
 			got = f.vote
@@ -90,7 +90,7 @@ func TestVoteExpires(t *testing.T) {
 	}{{4, One}, {5, 0}} {
 		b := NewBudget(hundredMbit, now)
 		f := Flow{Weight: 1, used: 125_000 * One, since: now - 10_000_000}
-		b.Packet(&f, now, segment)
+		b.Packet(&f, now, Segment)
 		for i := range c.ticks {
 			b.advance(now + (i+1)*MinTick)
 		}
@@ -104,11 +104,11 @@ func TestVoteExpires(t *testing.T) {
 // would have expired.
 func TestPaceProlongsTheVote(t *testing.T) {
 	b := NewBudget(hundredMbit, 0)
-	f := Flow{Weight: 1, size: segment}
+	f := Flow{Weight: 1, size: Segment}
 	b.cast(&f, One, 2)
 	b.Load += 99 * One
 	b.Pace(&f)
-	if twice := 2 * uint64(100*segment) * second / hundredMbit; f.due*b.Tick < twice {
+	if twice := 2 * uint64(100*Segment) * second / hundredMbit; f.due*b.Tick < twice {
 		t.Errorf("the vote stands for %d ns, two packets take %d", f.due*b.Tick, twice)
 	}
 }

@@ -71,7 +71,7 @@ func TestWhatIsNotWantedIsShared(t *testing.T) {
 		{0.9, 0.8}, // more than the tenth that is the share of each
 	} {
 		s := newSimulation(hundredMbit)
-		modest := s.open(8, time.Millisecond, c.demand*hundredMbit/8*mss/segment)
+		modest := s.open(8, time.Millisecond, c.demand*hundredMbit/8*mss/Segment)
 		greedy := s.open(2, time.Millisecond, 0)
 		s.run(time.Second)
 		modestBefore, greedyBefore := totals(modest), totals(greedy)
@@ -129,7 +129,7 @@ func TestHugePackets(t *testing.T) {
 	s.run(3 * time.Second)
 	before := totals(fs)
 	s.run(23 * time.Second)
-	round := 32 * maxGSO * segment / (20. * hundredMbit)
+	round := 32 * maxGSO * Segment / (20. * hundredMbit)
 	mean, fairness := s.rate(3*time.Second, 23*time.Second), jain(fs, before)
 	t.Logf("mean %.4f, jain %.4f", mean, fairness)
 	if math.Abs(mean-1) > 0.01+round || fairness < 0.99 {
@@ -202,16 +202,16 @@ func (s *simulation) sendDatagrams() *uint64 {
 	var burst func()
 	burst = func() {
 		for range 16 {
-			if bucket.Prepaid(segment) {
-				passed += segment
+			if bucket.Prepaid(Segment) {
+				passed += Segment
 				continue
 			}
-			if !bucket.Conforms(s.now, segment, s.budget.Price) {
+			if !bucket.Conforms(s.now, Segment, s.budget.Price) {
 				continue
 			}
-			passed += segment
+			passed += Segment
 			s.budget.Pace(&flow)
-			s.charge(&flow, s.now, segment+bucket.Grant(s.now, s.budget.Chunk))
+			s.charge(&flow, s.now, Segment+bucket.Grant(s.now, s.budget.Chunk))
 		}
 		s.at(s.now+1_000_000, event{do: burst})
 	}

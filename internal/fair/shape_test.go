@@ -72,7 +72,7 @@ func (c shape) rest() shape { return shape{max(1, c.n/4), c.mbit, c.rtt} }
 
 // packet is the size of a packet of a flow that has its share, bytes on the wire.
 func (c shape) packet() float64 {
-	return min(max(2, math.Floor(float64(c.limit())/float64(c.n)/1024/mss)), maxGSO) * segment
+	return min(max(2, math.Floor(float64(c.limit())/float64(c.n)/1024/mss)), maxGSO) * Segment
 }
 
 // interval is the time between two packets of one flow.
@@ -88,7 +88,7 @@ func (c shape) grain() float64 {
 
 // slowStart is how long slow start takes to reach a share, whatever the controller.
 func (c shape) slowStart() time.Duration {
-	rounds := math.Log2(float64(c.limit()) / float64(c.n) * c.rtt.Seconds() / (initialWindow * segment))
+	rounds := math.Log2(float64(c.limit()) / float64(c.n) * c.rtt.Seconds() / (initialWindow * Segment))
 	return time.Duration(max(rounds+3, 0)) * c.rtt
 }
 

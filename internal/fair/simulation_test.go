@@ -144,7 +144,7 @@ func (s *simulation) setPace(f *sender) {
 		g.Window = f.Window
 		rate = min(rate, s.inner.Pace(g))
 	}
-	f.pace = max(rate*mss/segment, 1)
+	f.pace = max(rate*mss/Segment, 1)
 }
 
 // wake sends one packet if pacing, cwnd and the application let it.
@@ -195,15 +195,15 @@ func (s *simulation) transmit(f *sender, n uint64) {
 	f.sent += n
 	f.flight += n
 	f.widest = max(f.widest, f.flight)
-	f.total += n * segment
+	f.total += n * Segment
 	if f.sent >= initialWindow {
 		// As tcp_update_skb_after_send: lateness is made good by half a gap at most.
 		gap := n * mss * second / f.pace
 		f.next = s.now + gap - min(gap/2, s.now-min(s.now, f.next))
 	}
-	s.charge(&f.Flow, s.now, n*segment)
+	s.charge(&f.Flow, s.now, n*Segment)
 	if g := s.below[f]; g != nil {
-		s.inner.Packet(g, s.now, n*segment)
+		s.inner.Packet(g, s.now, n*Segment)
 	}
 	s.at(s.now+f.rtt, event{who: f, acked: n})
 	s.arm(f, max(f.next, s.now)+s.lateness())

@@ -29,7 +29,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 			checkNetPrio(w, matched, f, add)
 		}
 		f.checkLimits(p, w, add)
-		if in := w.Contract.Ingress; in.Max != 0 {
+		if in := w.Contract.Ingress; in.Limit != (policy.Limit{}) {
 			f.checkIngress(w.Name, in, add)
 		}
 		for _, s := range w.Match {
@@ -79,10 +79,10 @@ func checkLink(l policy.Link, shares []Share, f Facts, add addFunc) {
 		add(l.Span, "weir doctor tells what this kernel has", "link %q: kernel runs no BPF program at egress (neither tcx nor cls_bpf)", l.Name)
 	}
 	object := fmt.Sprintf("link %q", l.Name)
-	if l.Egress.Max != 0 {
+	if l.Egress.Limit != (policy.Limit{}) {
 		f.checkLimit(object, "egress", l.Egress.Span, add)
 	}
-	if l.Ingress.Max != 0 {
+	if l.Ingress.Limit != (policy.Limit{}) {
 		f.checkLimit(object, "ingress", l.Ingress.Span, add)
 	}
 	rung, why := Choose(l, shares, lf, f.Features)
@@ -154,7 +154,7 @@ func (f Facts) checkLimit(object, key string, at policy.Span, add addFunc) {
 // checkLimits asks for a rung of each limit of what a workload sends.
 func (f Facts) checkLimits(p *policy.Policy, w policy.Workload, add addFunc) {
 	for _, l := range sendLimits(p, w.Contract.Egress) {
-		_, why := ChooseLimit(l.Bandwidth, l.on, f)
+		_, why := ChooseLimit(l.Limit, l.on, f)
 		if why == "" || !f.Root {
 			continue
 		}

@@ -47,10 +47,10 @@ func (d *differences) link(name string, have State, want *Want) {
 // limits puts into words what all packets of the link may take, behind what is said
 // before.
 func (r LinkRules) limits() (text string) {
-	if r.Egress.Max != 0 {
+	if !r.Egress.none() {
 		text += "; " + r.Egress.Promise()
 	}
-	if r.Ingress.Max != 0 {
+	if !r.Ingress.none() {
 		text += "; ingress " + r.Ingress.String()
 	}
 	return text

@@ -113,6 +113,8 @@ func TestDiff(t *testing.T) {
 + workload ssh: eth0 class 7, eth1 priority 15, egress at most 20Mbit: port: 22, protocol: tcp
 + net_prio group music: priority 3
 `},
+		"a limit of packets beside it": {limited20, "egress: {max: 20Mbit}=>egress: {max: 20Mbit, pps: 300}", nil,
+			"~ workload ssh: egress at most 20Mbit -> at most 20Mbit and 300 packets/s\n"},
 		"a limit that is gone": {limited20, limited20, func(s *State) { s.Rules.Limits = nil }, "~ workload ssh: egress not limited -> at most 20Mbit\n"},
 		"a limit too many": {before, before, func(s *State) {
 			s.Rules.Limits = map[ContractID]Limit{s.Contracts["batch"].ID: {Max: 1e9}}

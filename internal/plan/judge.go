@@ -31,15 +31,16 @@ type Traffic struct {
 // priority of their own, what all links together may carry, and what sockets may
 // receive.
 type Judgement struct {
-	Workload string       `json:"workload"` // "": whatever the link carries
-	Link     string       `json:"link"`
-	Promise  string       `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress or PromiseShare
-	Priority policy.Level `json:"priority"`                               // -1, Unset, of a limit and a share
-	Max      policy.Rate  `json:"max,omitempty" jsonschema:"type=string"` // of a limit
-	Min      policy.Rate  `json:"min,omitempty" jsonschema:"type=string"` // of a share
-	Verdict  Verdict      `json:"verdict"`
-	Evidence string       `json:"evidence"`
-	Traffic  Traffic      `json:"traffic"` // its packets are not counted at ingress
+	Workload string            `json:"workload"` // "": whatever the link carries
+	Link     string            `json:"link"`
+	Promise  string            `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress or PromiseShare
+	Priority policy.Level      `json:"priority"`                               // -1, Unset, of a limit and a share
+	Max      policy.Rate       `json:"max,omitempty" jsonschema:"type=string"` // of a limit of bandwidth
+	PPS      policy.PacketRate `json:"pps,omitempty"`                          // of a limit of packets
+	Min      policy.Rate       `json:"min,omitempty" jsonschema:"type=string"` // of a share
+	Verdict  Verdict           `json:"verdict"`
+	Evidence string            `json:"evidence"`
+	Traffic  Traffic           `json:"traffic"` // at ingress its packets are not counted, nor below a limit of packets its bytes
 }
 
 // The promises that are judged.
@@ -59,10 +60,13 @@ func (j Judgement) Terms() string {
 	case j.Promise == PromiseShare:
 		return atLeast(j.Min)
 	case j.Workload == "" || j.Promise == PromiseIngress:
-		return j.Promise + " " + Limit{Max: j.Max}.String()
+		return j.Promise + " " + j.held().String()
 	}
-	return Limit{Max: j.Max}.String()
+	return j.held().String()
 }
+
+// held is the limit that is judged.
+func (j Judgement) held() Limit { return Limit{Max: j.Max, PPS: j.PPS} }
 
 // EveryLink stands for the devices of the host in a [Judgement].
 const EveryLink = "*"
@@ -112,7 +116,7 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 					all = append(all, j.share(link.Queue, n, owner, m.Served, broken))
 				}
 				if want.LimitRungs.classMax(p, w, l.Name) != 0 {
-					all = append(all, want.bounded(j.classLimit(link.Queue, n, owner, m.Served, broken), true))
+					all = append(all, want.boundedOne(j.classLimit(link.Queue, n, owner, m.Served, broken), true))
 				}
 			}
 		}
@@ -121,19 +125,19 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			for _, l := range p.Links {
 				j.Traffic.Packets += seen[l.Name][id].Packets
 			}
-			all = append(all, want.bounded(j.limit(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)), false))
+			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)), false)...)
 		}
 		for _, l := range p.Links {
-			if limit := want.Links[l.Name].Rules.Contracts[id].Here; limit.Max != 0 {
+			if limit := want.Links[l.Name].Rules.Contracts[id].Here; !limit.none() {
 				j := Judgement{Workload: w.Name, Link: l.Name, Promise: PromiseEgress}
 				j.Traffic.Packets = seen[l.Name][id].Packets
 				owner := Owner{Contract: id, Link: want.Links[l.Name].Index}
-				all = append(all, want.bounded(j.limit(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])), false))
+				all = append(all, want.bounded(j.limits(limit, owner, held, cmp.Or(wrong["link "+l.Name], wrong["workload "+w.Name])), false)...)
 			}
 		}
 		if limit, ok := want.Rules.Arriving[id]; ok {
 			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseIngress}
-			all = append(all, want.bounded(j.limit(limit, Owner{id, AtSockets}, held, wrongAt(w.Name, wrong)), false))
+			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id, Link: AtSockets}, held, wrongAt(w.Name, wrong)), false)...)
 		}
 	}
 	for _, l := range p.Links {
@@ -144,16 +148,16 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 
 // judgeLink judges what all packets of a link may take.
 func judgeLink(name string, l LinkState, seen map[ContractID]Traffic, held map[Owner]Held, wrong string) (all []Judgement) {
-	if limit := l.Rules.Egress; limit.Max != 0 {
+	if limit := l.Rules.Egress; !limit.none() {
 		j := Judgement{Link: name, Promise: PromiseEgress}
 		for _, t := range seen {
 			j.Traffic.Packets += t.Packets
 		}
-		all = append(all, j.limit(limit, Owner{OwnEgress, l.Index}, held, wrong))
+		all = append(all, j.limits(limit, Owner{Contract: OwnEgress, Link: l.Index}, held, wrong)...)
 	}
-	if limit := l.Rules.Ingress; limit.Max != 0 {
+	if limit := l.Rules.Ingress; !limit.none() {
 		j := Judgement{Link: name, Promise: PromiseIngress}
-		all = append(all, j.limit(limit, Owner{OwnIngress, l.Index}, held, wrong))
+		all = append(all, j.limits(limit, Owner{Contract: OwnIngress, Link: l.Index}, held, wrong)...)
 	}
 	return all
 }
@@ -177,12 +181,24 @@ func wrongAt(workload string, wrong map[string]string) string {
 	return wrong["workload "+workload]
 }
 
-// limit judges a limit by what passed below it, if that is known. j has its name, and
-// the packets that came to it.
+// limits judges a limit of bandwidth and of packets each by what passed below it, if that
+// is known. j has their name, and the packets that came to them.
+func (j Judgement) limits(limit Limit, owner Owner, held map[Owner]Held, wrong string) (all []Judgement) {
+	for _, one := range limit.Amounts() {
+		owner.Packets = one.PPS != 0
+		all = append(all, j.limit(one, owner, held, wrong))
+	}
+	return all
+}
+
+// limit judges a limit of either.
 func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong string) Judgement {
 	h, known := held[owner]
-	j.Priority, j.Max = policy.Unset, limit.Max
-	j.Traffic = Traffic{Packets: j.Traffic.Packets - min(j.Traffic.Packets, h.Dropped), Bytes: h.Bytes}
+	j.Priority, j.Max, j.PPS = policy.Unset, limit.Max, limit.PPS
+	j.Traffic = Traffic{Packets: j.Traffic.Packets - min(j.Traffic.Packets, h.Dropped), Bytes: h.Passed}
+	if owner.Packets {
+		j.Traffic = Traffic{Packets: h.Passed}
+	}
 	evidence := "read back: " + limit.String()
 	switch {
 	case wrong != "":
@@ -190,9 +206,9 @@ func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong st
 	case !known:
 		j.Verdict, j.Evidence = Unprovable, evidence+"; what passed below it could not be read"
 	case h.Last > limit.bound(h.Streams):
-		j.Verdict, j.Evidence = Broken, evidence+"; "+h.String()
+		j.Verdict, j.Evidence = Broken, evidence+"; "+h.words(owner.Packets)
 	default:
-		j.Verdict, j.Evidence = Kept, evidence+"; "+h.String()
+		j.Verdict, j.Evidence = Kept, evidence+"; "+h.words(owner.Packets)
 	}
 	return j
 }

@@ -15,29 +15,45 @@ import (
 // together or of one alone; those that its sockets receive; or those of one link, in
 // one direction.
 type Limit struct {
-	Max   policy.Rate // in bits on the wire, the Ethernet header included; 0: no limit
-	Burst policy.Size // what may pass at once of that which nobody can pace; 0: what package fair has
+	Max   policy.Rate       // in bits on the wire, the Ethernet header included; 0: no limit
+	Burst policy.Size       // what may pass at once below Max of that which nobody can pace; 0: what package fair has
+	PPS   policy.PacketRate // of packets, each segment as it is on the wire; 0: no limit
 }
 
 // LimitOf is a contract's limit of all links together.
-func LimitOf(e policy.Egress) Limit { return limitTo(e.Bandwidth) }
+func LimitOf(e policy.Egress) Limit { return limitTo(e.Limit) }
 
 // ArrivingOf is what the sockets of a contract may receive.
-func ArrivingOf(of policy.Contract) Limit { return limitTo(of.Ingress) }
+func ArrivingOf(of policy.Contract) Limit { return limitTo(of.Ingress.Limit) }
 
 // limitTo is a limit as the kernel holds it and gives it back: in whole bytes a
 // second.
-func limitTo(b policy.Bandwidth) Limit { return Limit{b.Max - b.Max%8, b.Burst} }
+func limitTo(l policy.Limit) Limit { return Limit{l.Max - l.Max%8, l.Burst, l.PPS} }
+
+// none reports that nothing is limited.
+func (l Limit) none() bool { return l == Limit{} }
+
+// Amounts are the limits of one unit each that hold where this one does: of bandwidth,
+// and of packets.
+func (l Limit) Amounts() (all []Limit) {
+	if l.Max != 0 {
+		all = append(all, Limit{Max: l.Max, Burst: l.Burst})
+	}
+	if l.PPS != 0 {
+		all = append(all, Limit{PPS: l.PPS})
+	}
+	return all
+}
 
 // limitsOf are the limits of all links together, and of what sockets receive, of all
 // contracts that have them.
 func limitsOf(p *policy.Policy, ids IDs, explicit []Explicit) (together, arriving map[ContractID]Limit) {
 	together, arriving = map[ContractID]Limit{}, map[ContractID]Limit{}
 	add := func(name string, of policy.Contract) {
-		if l := LimitOf(of.Egress); l.Max != 0 {
+		if l := LimitOf(of.Egress); !l.none() {
 			together[ids.Names[name].ID] = l
 		}
-		if l := ArrivingOf(of); l.Max != 0 {
+		if l := ArrivingOf(of); !l.none() {
 			arriving[ids.Names[name].ID] = l
 		}
 	}
@@ -59,7 +75,7 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 		terms = append(terms, l.Promise())
 	}
 	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
-		if l := s.Links[link].Rules.Contracts[id].Here; l.Max != 0 {
+		if l := s.Links[link].Rules.Contracts[id].Here; !l.none() {
 			terms = append(terms, link+" "+l.String())
 		}
 	}
@@ -77,7 +93,7 @@ func (s State) limitsFrom(id ContractID) (terms []string) {
 		terms = append(terms, l.String()+" of all links together")
 	}
 	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
-		if l := s.Links[link].Rules.Contracts[id].Here; l.Max != 0 {
+		if l := s.Links[link].Rules.Contracts[id].Here; !l.none() {
 			terms = append(terms, l.String()+" of "+link)
 		}
 	}
@@ -97,7 +113,7 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 	}
 	for _, l := range s.Links {
 		for id, p := range l.Rules.Contracts {
-			all[id] = !known[id] && (all[id] || p.Here.Max != 0)
+			all[id] = !known[id] && (all[id] || !p.Here.none())
 		}
 	}
 	maps.DeleteFunc(all, func(_ ContractID, stray bool) bool { return !stray })
@@ -105,7 +121,7 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 }
 
 // asWritten is a limit as the policy has it.
-func asWritten(b policy.Bandwidth) Limit { return Limit{b.Max, b.Burst} }
+func asWritten(l policy.Limit) Limit { return Limit{l.Max, l.Burst, l.PPS} }
 
 // Terms puts into words what a contract promises: "priority 3, at most 50Mbit,
 // eth1 at most 10Mbit, ingress at most 20Mbit".
@@ -117,14 +133,14 @@ func Terms(of policy.Contract) string {
 	for _, link := range slices.Sorted(maps.Keys(of.Egress.Min)) {
 		terms = append(terms, link+" "+atLeast(of.Egress.Min[link]))
 	}
-	if of.Egress.Max != 0 {
-		terms = append(terms, asWritten(of.Egress.Bandwidth).String())
+	if l := asWritten(of.Egress.Limit); !l.none() {
+		terms = append(terms, l.String())
 	}
 	for _, link := range slices.Sorted(maps.Keys(of.Egress.PerLink)) {
 		terms = append(terms, link+" "+asWritten(of.Egress.PerLink[link]).String())
 	}
-	if of.Ingress.Max != 0 {
-		terms = append(terms, PromiseIngress+" "+asWritten(of.Ingress).String())
+	if l := asWritten(of.Ingress.Limit); !l.none() {
+		terms = append(terms, PromiseIngress+" "+l.String())
 	}
 	if terms == nil {
 		return Limit{}.String()
@@ -136,16 +152,26 @@ func Terms(of policy.Contract) string {
 // 50Mbit".
 func (l Limit) Promise() string { return "egress " + l.String() }
 
-// String puts a limit into words.
+// String puts a limit into words: "at most 50Mbit", "at most 20000 packets/s", "at most
+// 50Mbit and 20000 packets/s".
 func (l Limit) String() string {
-	if l.Max == 0 {
+	switch {
+	case l.none():
 		return "not limited"
+	case l.PPS == 0:
+		return "at most " + l.bandwidth()
+	case l.Max == 0:
+		return "at most " + l.PPS.String()
 	}
-	text := "at most " + l.Max.String()
-	if l.Burst != 0 {
-		text += " (" + l.Burst.String() + " at once)"
+	return "at most " + l.bandwidth() + " and " + l.PPS.String()
+}
+
+// bandwidth puts the limit of bandwidth into words: "50Mbit", "50Mbit (1MiB at once)".
+func (l Limit) bandwidth() string {
+	if l.Burst == 0 {
+		return l.Max.String()
 	}
-	return text
+	return l.Max.String() + " (" + l.Burst.String() + " at once)"
 }
 
 // unlike says how two limits of what goes by a name differ, "" if they do not:
@@ -169,27 +195,33 @@ func limited(p Promise) string {
 // packets of a low limit to tell.
 const LimitWindow = 5 * time.Second
 
-// bound is the most that a window may have: 2 % above the limit, one packet of the
-// size that TCP hands to a device at once, and what its buckets had collected before: as
-// much as was told, or else, where TCP came that nobody paces, what that has by itself.
-func (l Limit) bound(streams bool) policy.Rate {
-	const packet = 8 * 64 << 10 // bits
-	most := l.Max + l.Max/50 + policy.Rate(packet*uint64(time.Second)/uint64(LimitWindow))
+// bound is the most that a window may have, in bits or packets a second: 2 % above the
+// limit, one packet of the size that TCP and UDP hand to a device at once, and what its
+// buckets had collected before: as much as was told, or else, where TCP came that nobody
+// paces, what that has by itself.
+func (l Limit) bound(streams bool) uint64 {
+	const packet, segments = 8 * 64 << 10, 128 // bits; UDP_MAX_SEGMENTS
+	most, once := uint64(l.Max), uint64(packet)
+	if l.PPS != 0 {
+		most, once = uint64(l.PPS), segments
+	}
+	bound := most + most/50 + once*uint64(time.Second)/uint64(LimitWindow)
 	switch {
 	case l.Burst != 0:
-		most += policy.Rate(8 * uint64(l.Burst) * uint64(time.Second) / uint64(LimitWindow))
+		bound += 8 * uint64(l.Burst) * uint64(time.Second) / uint64(LimitWindow)
 	case streams:
-		most += l.Max / policy.Rate(LimitWindow/fair.StreamBurst)
+		bound += most / uint64(LimitWindow/fair.StreamBurst)
 	}
-	return most
+	return bound
 }
 
 // An Owner is whose a limit is: a contract's, of all links together (Link 0), of one
 // alone or of what its sockets receive (AtSockets); or, with OwnEgress and OwnIngress,
-// a link's.
+// a link's. In one place bandwidth and packets have one each.
 type Owner struct {
 	Contract ContractID
-	Link     int // index of its device, 0 or AtSockets
+	Link     int  // index of its device, 0 or AtSockets
+	Packets  bool // it is a limit of packets
 }
 
 // AtSockets stands in an [Owner] for where packets are handed to their sockets.
@@ -204,18 +236,24 @@ const (
 // Held is what became of the packets below one limit, since it was given or an apply
 // changed it.
 type Held struct {
-	Bytes           uint64      // let through; on the wire
-	Dropped, Marked uint64      // packets: above the limit, or close to it and told so by ECN
-	Last, Most      policy.Rate // in bits on the wire, over the last whole LimitWindow, and over the busiest one
-	Streams         bool        // TCP that nobody paces was let through in that window, or later
+	Passed          uint64 // bytes on the wire, or packets
+	Dropped, Marked uint64 // packets: above the limit, or close to it and told so by ECN
+	Last, Most      uint64 // bits or packets a second, over the last whole LimitWindow, and over the busiest one
+	Streams         bool   // TCP that nobody paces was let through in that window, or later
 }
 
-// String puts into words how close they came to the limit.
-func (h Held) String() string {
-	if h.Bytes+h.Dropped == 0 {
+// words puts into words how close they came to a limit of bandwidth or of packets.
+func (h Held) words(packets bool) string {
+	if h.Passed+h.Dropped == 0 {
 		return "no packet yet"
 	}
-	text := fmt.Sprintf("%s in the last %g s, %s in the busiest; ", threeDigits(h.Last), LimitWindow.Seconds(), threeDigits(h.Most))
+	rate := func(n uint64) string {
+		if packets {
+			return policy.PacketRate(threeDigits(n)).String()
+		}
+		return policy.Rate(threeDigits(n)).String()
+	}
+	text := fmt.Sprintf("%s in the last %g s, %s in the busiest; ", rate(h.Last), LimitWindow.Seconds(), rate(h.Most))
 	if h.Most == 0 {
 		text = fmt.Sprintf("not measured for %g s yet; ", LimitWindow.Seconds())
 	}
@@ -226,8 +264,8 @@ func (h Held) String() string {
 }
 
 // threeDigits rounds a rate for reading.
-func threeDigits(r policy.Rate) policy.Rate {
-	unit := policy.Rate(1)
+func threeDigits[R ~uint64](r R) R {
+	unit := R(1)
 	for r/unit >= 1000 {
 		unit *= 10
 	}

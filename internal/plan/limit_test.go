@@ -18,10 +18,10 @@ workloads:
 `)
 	f := hostOf(p)
 	w := wanted(t, p, f, IDs{})
-	kept := Held{Bytes: 7e6, Dropped: 12, Marked: 3, Last: 49_834_567, Most: 50_149_999}
+	kept := Held{Passed: 7e6, Dropped: 12, Marked: 3, Last: 49_834_567, Most: 50_149_999}
 	const text = "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked"
 	of := func(verdict Verdict, evidence string) Judgement {
-		return Judgement{"held", EveryLink, PromiseEgress, policy.Unset, 5e7, 0, verdict, evidence, Traffic{4988, 7e6}}
+		return Judgement{"held", EveryLink, PromiseEgress, policy.Unset, 5e7, 0, 0, verdict, evidence, Traffic{4988, 7e6}}
 	}
 	id := w.Contracts["held"].ID
 	seen := map[string]map[ContractID]Traffic{"eth0": {id: {4000, 5e6}}, "eth1": {id: {1000, 2e6}}, "eth9": {id: {7, 7}}}
@@ -83,7 +83,7 @@ func TestWindowOfLimit(t *testing.T) {
 	for _, c := range []struct {
 		limit   Limit
 		streams bool
-		want    policy.Rate
+		want    uint64 // bits, or packets, a second
 	}{
 		{Limit{Max: 50e6}, false, 51_104_857},
 		{Limit{Max: 50e6}, true, 53_104_857},
@@ -113,17 +113,17 @@ workloads:
 		"eth0": {Unclaimed: {100, 1e5}, both: {40, 4e4}, here: {20, 2e4}}, "eth1": {Unclaimed: {7, 700}, both: {10, 1e4}},
 	}
 	held := map[Owner]Held{
-		{Contract: both}:   {Bytes: 5e4, Dropped: 5, Last: 4e7, Most: 5e7},
-		{both, eth1}:       {Bytes: 1e4, Dropped: 1, Last: 1e7, Most: 1e7},
-		{here, eth0}:       {Bytes: 2e4, Last: 5e6, Most: 5e6},
-		{OwnEgress, eth0}:  {Bytes: 1e6, Dropped: 60, Last: 9e8, Most: 9e8},
-		{OwnIngress, eth1}: {Bytes: 3e6, Marked: 2},
-		{here, eth1}:       {Bytes: 1, Last: 9e9, Most: 9e9}, // of no limit
-		{OwnIngress, eth0}: {Bytes: 1, Last: 9e9, Most: 9e9},
-		{OwnEgress, 0}:     {Bytes: 1, Last: 9e9, Most: 9e9},
+		{Contract: both}:                   {Passed: 5e4, Dropped: 5, Last: 4e7, Most: 5e7},
+		{Contract: both, Link: eth1}:       {Passed: 1e4, Dropped: 1, Last: 1e7, Most: 1e7},
+		{Contract: here, Link: eth0}:       {Passed: 2e4, Last: 5e6, Most: 5e6},
+		{Contract: OwnEgress, Link: eth0}:  {Passed: 1e6, Dropped: 60, Last: 9e8, Most: 9e8},
+		{Contract: OwnIngress, Link: eth1}: {Passed: 3e6, Marked: 2},
+		{Contract: here, Link: eth1}:       {Passed: 1, Last: 9e9, Most: 9e9}, // of no limit
+		{Contract: OwnIngress, Link: eth0}: {Passed: 1, Last: 9e9, Most: 9e9},
+		{Contract: OwnEgress, Link: 0}:     {Passed: 1, Last: 9e9, Most: 9e9},
 	}
 	of := func(workload, link, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
-		return Judgement{workload, link, promise, policy.Unset, max, 0, verdict, evidence, Traffic{packets, bytes}}
+		return Judgement{workload, link, promise, policy.Unset, max, 0, 0, verdict, evidence, Traffic{packets, bytes}}
 	}
 	const rest = "no packet dropped or marked"
 	want := []Judgement{
@@ -186,13 +186,13 @@ workloads:
 	both, gets := w.Contracts["both"].ID, w.Contracts["gets"].ID
 	seen := map[string]map[ContractID]Traffic{"eth0": {both: {40, 4e4}, gets: {9, 900}}}
 	held := map[Owner]Held{
-		{Contract: both}:              {Bytes: 4e4, Last: 1e6, Most: 1e6},
-		{both, AtSockets}:             {Bytes: 7e6, Dropped: 3, Marked: 4, Last: 19e6, Most: 21e6},
-		{gets, AtSockets}:             {Bytes: 1, Last: 5e9, Most: 5e9},
-		{gets, w.Links["eth0"].Index}: {Bytes: 2},
+		{Contract: both}:                              {Passed: 4e4, Last: 1e6, Most: 1e6},
+		{Contract: both, Link: AtSockets}:             {Passed: 7e6, Dropped: 3, Marked: 4, Last: 19e6, Most: 21e6},
+		{Contract: gets, Link: AtSockets}:             {Passed: 1, Last: 5e9, Most: 5e9},
+		{Contract: gets, Link: w.Links["eth0"].Index}: {Passed: 2},
 	}
 	of := func(workload, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
-		return Judgement{workload, EveryLink, promise, policy.Unset, max, 0, verdict, evidence, Traffic{packets, bytes}}
+		return Judgement{workload, EveryLink, promise, policy.Unset, max, 0, 0, verdict, evidence, Traffic{packets, bytes}}
 	}
 	want := []Judgement{
 		of("both", PromiseEgress, 5e7, Kept, "read back: at most 50Mbit; 1Mbit in the last 5 s, 1Mbit in the busiest; no packet dropped or marked", 40, 4e4),
@@ -252,16 +252,61 @@ func here1(s *State, id ContractID, limit Limit) {
 	s.Links["eth1"].Rules.Contracts[id] = p
 }
 
+// TestJudgePackets judges bandwidth and packets apart, each by its own tally.
+func TestJudgePackets(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {scheduler: none, egress: {pps: 70000}}}
+workloads:
+  held: {match: [{port: 80}], egress: {max: 50Mbit, pps: 20000}, ingress: {pps: 1000}}
+`)
+	w := wanted(t, p, hostOf(p), IDs{})
+	id, eth0 := w.Contracts["held"].ID, w.Links["eth0"].Index
+	held := map[Owner]Held{
+		{Contract: id}:                                    {Passed: 7e6, Last: 4e7, Most: 5e7},
+		{Contract: id, Packets: true}:                     {Passed: 9000, Dropped: 3, Last: 20_425, Most: 20_425},
+		{Contract: id, Link: AtSockets, Packets: true}:    {Passed: 10, Last: 1086, Most: 1086, Streams: true},
+		{Contract: OwnEgress, Link: eth0, Packets: true}:  {Passed: 9000, Last: 71_426, Most: 71_426},
+		{Contract: OwnEgress, Link: eth0}:                 {Passed: 1, Last: 9e9, Most: 9e9}, // of no limit
+		{Contract: OwnIngress, Link: eth0, Packets: true}: {Passed: 1, Last: 9e9, Most: 9e9},
+		{Contract: id, Link: eth0, Packets: true}:         {Passed: 1, Last: 9e9, Most: 9e9},
+	}
+	of := func(workload, link, promise string, max policy.Rate, pps policy.PacketRate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
+		return Judgement{workload, link, promise, policy.Unset, max, pps, 0, verdict, "read back: " + evidence, Traffic{packets, bytes}}
+	}
+	seen := map[string]map[ContractID]Traffic{"eth0": {id: {9003, 7e6}}}
+	want := []Judgement{
+		of("held", EveryLink, PromiseEgress, 5e7, 0, Kept, "at most 50Mbit; 40Mbit in the last 5 s, 50Mbit in the busiest; no packet dropped or marked", 9003, 7e6),
+		of("held", EveryLink, PromiseEgress, 0, 20_000, Kept, "at most 20000 packets/s; 20400 packets/s in the last 5 s, 20400 packets/s in the busiest; 3 packets dropped, 0 marked", 9000, 0),
+		of("held", EveryLink, PromiseIngress, 0, 1000, Broken, "at most 1000 packets/s; 1090 packets/s in the last 5 s, 1090 packets/s in the busiest; no packet dropped or marked", 10, 0),
+		of("", "eth0", PromiseEgress, 0, 70_000, Broken, "at most 70000 packets/s; 71400 packets/s in the last 5 s, 71400 packets/s in the busiest; no packet dropped or marked", 9000, 0),
+	}
+	if diff := cmp.Diff(want, Judge(p, w, nil, Measured{Traffic: seen, Held: held})); diff != "" {
+		t.Error(diff)
+	}
+	for l, want := range map[Limit]string{
+		{PPS: 20_000}:           "at most 20000 packets/s",
+		{Max: 5e7, PPS: 20_000}: "at most 50Mbit and 20000 packets/s",
+	} {
+		if got := l.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestHeld(t *testing.T) {
 	for want, h := range map[string]Held{
 		"no packet yet": {},
 		"not measured for 5 s yet; 1 packets dropped, 0 marked":                    {Dropped: 1},
-		"1Mbit in the last 5 s, 2Mbit in the busiest; no packet dropped or marked": {Bytes: 60, Last: 1e6, Most: 2e6},
-		"0bit in the last 5 s, 2Mbit in the busiest; 0 packets dropped, 7 marked":  {Bytes: 540, Marked: 7, Most: 2e6},
+		"1Mbit in the last 5 s, 2Mbit in the busiest; no packet dropped or marked": {Passed: 60, Last: 1e6, Most: 2e6},
+		"0bit in the last 5 s, 2Mbit in the busiest; 0 packets dropped, 7 marked":  {Passed: 540, Marked: 7, Most: 2e6},
 	} {
-		if got := h.String(); got != want {
+		if got := h.words(false); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+	packets := Held{Passed: 60, Last: 19_994, Most: 20_011}
+	if got := packets.words(true); got != "20000 packets/s in the last 5 s, 20000 packets/s in the busiest; no packet dropped or marked" {
+		t.Errorf("of packets: %q", got)
 	}
 }
 
@@ -269,17 +314,17 @@ func TestTermsOfContract(t *testing.T) {
 	none := policy.Priority{Default: policy.Unset}
 	for want, c := range map[string]policy.Contract{
 		"priority 3":                  {Priority: policy.Priority{Default: 3}},
-		"at most 10Mbit":              {Priority: none, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 1e7}}},
-		"priority 3, at most 1.5Gbit": {Priority: policy.Priority{Default: 3}, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 15e8}}},
+		"at most 10Mbit":              {Priority: none, Egress: policy.Egress{Limit: policy.Limit{Max: 1e7}}},
+		"priority 3, at most 1.5Gbit": {Priority: policy.Priority{Default: 3}, Egress: policy.Egress{Limit: policy.Limit{Max: 15e8}}},
 		"priority {eth0: 4}":          {Priority: policy.Priority{Default: policy.Unset, PerLink: map[string]policy.Level{"eth0": 4}}},
 		"not limited":                 {Priority: none},
-		"eth1 at most 10Mbit":         {Priority: none, Egress: policy.Egress{PerLink: map[string]policy.Bandwidth{"eth1": {Max: 1e7}}}},
+		"eth1 at most 10Mbit":         {Priority: none, Egress: policy.Egress{PerLink: map[string]policy.Limit{"eth1": {Max: 1e7}}}},
 		"priority 3, at most 50Mbit, eth0 at most 20Mbit, eth1 at most 10Mbit": {Priority: policy.Priority{Default: 3},
-			Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 5e7}, PerLink: map[string]policy.Bandwidth{"eth1": {Max: 1e7}, "eth0": {Max: 2e7}}}},
-		"at most 10Mbit (64KiB at once)": {Priority: none, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 1e7, Burst: 64 << 10}}},
-		"ingress at most 20Mbit":         {Priority: none, Ingress: policy.Bandwidth{Max: 2e7}},
+			Egress: policy.Egress{Limit: policy.Limit{Max: 5e7}, PerLink: map[string]policy.Limit{"eth1": {Max: 1e7}, "eth0": {Max: 2e7}}}},
+		"at most 10Mbit (64KiB at once)": {Priority: none, Egress: policy.Egress{Limit: policy.Limit{Max: 1e7, Burst: 64 << 10}}},
+		"ingress at most 20Mbit":         {Priority: none, Ingress: policy.Bandwidth{Limit: policy.Limit{Max: 2e7}}},
 		"priority 3, at most 50Mbit, eth0 at most 20Mbit, ingress at most 10Mbit": {Priority: policy.Priority{Default: 3},
-			Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 5e7}, PerLink: map[string]policy.Bandwidth{"eth0": {Max: 2e7}}}, Ingress: policy.Bandwidth{Max: 1e7}},
+			Egress: policy.Egress{Limit: policy.Limit{Max: 5e7}, PerLink: map[string]policy.Limit{"eth0": {Max: 2e7}}}, Ingress: policy.Bandwidth{Limit: policy.Limit{Max: 1e7}}},
 	} {
 		if got := Terms(c); got != want {
 			t.Errorf("got %q, want %q", got, want)

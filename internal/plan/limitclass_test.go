@@ -16,7 +16,7 @@ func TestJudgeClassLimits(t *testing.T) {
 	p := parsed(t, limitsByHTB)
 	f := hostOf(p)
 	w := wanted(t, p, f, IDs{})
-	owner := Owner{w.Contracts["here"].ID, w.Links["eth0"].Index}
+	owner := Owner{Contract: w.Contracts["here"].ID, Link: w.Links["eth0"].Index}
 	seen := map[string]map[ContractID]Traffic{"eth0": {owner.Contract: {Packets: 3, Bytes: 180}}}
 	const read = "read back: at most 10Mbit by htb"
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ type LimitRung struct {
 // some links, "" if nothing does, and what it lacks there.
 type limitStep struct {
 	method policy.Method
-	climb  func(policy.Bandwidth, []policy.Link, Facts) string
+	climb  func(policy.Limit, []policy.Link, Facts) string
 	lacks  []string
 }
 
@@ -38,7 +38,7 @@ var limitLadder = []limitStep{
 // ChooseLimit returns the rung of a limit on some links: the one that the policy
 // names, or the best that the kernel and the link allow. What stands in the way comes
 // back as a reason in words.
-func ChooseLimit(limit policy.Bandwidth, links []policy.Link, f Facts) (LimitRung, string) {
+func ChooseLimit(limit policy.Limit, links []policy.Link, f Facts) (LimitRung, string) {
 	var reasons []string
 	for _, s := range limitLadder {
 		if limit.Method != policy.MethodAuto && limit.Method != s.method {
@@ -53,13 +53,16 @@ func ChooseLimit(limit policy.Bandwidth, links []policy.Link, f Facts) (LimitRun
 	return LimitRung{}, strings.Join(reasons, "; ")
 }
 
-func climbPace(_ policy.Bandwidth, _ []policy.Link, f Facts) string {
+func climbPace(_ policy.Limit, _ []policy.Link, f Facts) string {
 	return strings.Join(f.Features.NoLimits(), "; ")
 }
 
-func climbClass(limit policy.Bandwidth, links []policy.Link, f Facts) string {
+func climbClass(limit policy.Limit, links []policy.Link, f Facts) string {
 	if limit.Burst != 0 {
 		return "htb lets no burst of " + limit.Burst.String() + " through"
+	}
+	if limit.PPS != 0 {
+		return "htb counts no packets"
 	}
 	if len(links) != 1 {
 		return fmt.Sprintf("htb holds one link each, and this limit is of %d together: name the links", len(links))

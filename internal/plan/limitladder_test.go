@@ -21,19 +21,22 @@ func TestLimitLadder(t *testing.T) {
 		method policy.Method
 		max    policy.Rate
 		burst  policy.Size
+		pps    policy.PacketRate
 		links  []policy.Link
 		change func(*Facts)
 		want   string // method and why
 		refuse string
 	}{
-		"auto":             {change: func(*Facts) {}, want: "by pace: " + best},
-		"pace":             {method: policy.MethodPace, change: func(*Facts) {}, want: "by pace: " + asked},
-		"htb":              {method: policy.MethodHTB, change: func(*Facts) {}, want: "by htb: " + asked},
-		"auto, no pace":    {change: func(f *Facts) { f.Features.Atomics = false }, want: "by htb: the best here: " + atomics},
-		"not known":        {change: func(f *Facts) { f.Features.Atomics, f.Features.Unknown[FeatureAtomics] = false, "busy" }, want: "by pace: " + best},
-		"pace, and can't":  {method: policy.MethodPace, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics},
-		"a burst is paced": {burst: 64 << 10, change: func(*Facts) {}, want: "by pace: " + best},
-		"a burst, no pace": {burst: 64 << 10, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics + "; htb lets no burst of 64KiB through"},
+		"auto":              {change: func(*Facts) {}, want: "by pace: " + best},
+		"pace":              {method: policy.MethodPace, change: func(*Facts) {}, want: "by pace: " + asked},
+		"htb":               {method: policy.MethodHTB, change: func(*Facts) {}, want: "by htb: " + asked},
+		"auto, no pace":     {change: func(f *Facts) { f.Features.Atomics = false }, want: "by htb: the best here: " + atomics},
+		"not known":         {change: func(f *Facts) { f.Features.Atomics, f.Features.Unknown[FeatureAtomics] = false, "busy" }, want: "by pace: " + best},
+		"pace, and can't":   {method: policy.MethodPace, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics},
+		"a burst is paced":  {burst: 64 << 10, change: func(*Facts) {}, want: "by pace: " + best},
+		"a burst, no pace":  {burst: 64 << 10, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics + "; htb lets no burst of 64KiB through"},
+		"packets are paced": {pps: 10, change: func(*Facts) {}, want: "by pace: " + best},
+		"packets, no pace":  {pps: 10, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics + "; htb counts no packets"},
 		"neither": {change: func(f *Facts) { f.Features.Atomics, f.Features.Qdiscs = false, map[string]bool{"prio": true} },
 			refuse: atomics + "; kernel has no htb qdisc"},
 		"all of the line":         {method: policy.MethodHTB, max: 1_000_000_000, change: func(*Facts) {}, want: "by htb: " + asked},
@@ -55,7 +58,7 @@ func TestLimitLadder(t *testing.T) {
 			if c.links == nil {
 				c.links = one
 			}
-			rung, why := ChooseLimit(policy.Bandwidth{Max: c.max, Burst: c.burst, Method: c.method}, c.links, f)
+			rung, why := ChooseLimit(policy.Limit{Max: c.max, Burst: c.burst, PPS: c.pps, Method: c.method}, c.links, f)
 			if why != c.refuse || why == "" && rung.String() != c.want {
 				t.Errorf("%s, %q; want %s, %q", rung, why, c.want, c.refuse)
 			}

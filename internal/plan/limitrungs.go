@@ -15,7 +15,7 @@ type LimitRungs map[string]map[string]LimitRung
 
 // A sendLimit is a limit of what a workload sends, as the policy has it.
 type sendLimit struct {
-	policy.Bandwidth
+	policy.Limit
 	link string        // or EveryLink
 	on   []policy.Link // those that it is of
 }
@@ -23,8 +23,8 @@ type sendLimit struct {
 // sendLimits are the limits of what a workload sends: of all links, and of single ones by
 // name.
 func sendLimits(p *policy.Policy, e policy.Egress) (all []sendLimit) {
-	if e.Max != 0 {
-		all = append(all, sendLimit{e.Bandwidth, EveryLink, p.Links})
+	if e.Limit != (policy.Limit{}) {
+		all = append(all, sendLimit{e.Limit, EveryLink, p.Links})
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.PerLink)) {
 		i := slices.IndexFunc(p.Links, func(l policy.Link) bool { return l.Name == name })
@@ -41,7 +41,7 @@ func HowLimited(p *policy.Policy, f Facts) LimitRungs {
 	all := LimitRungs{}
 	for _, w := range p.Workloads {
 		for _, l := range sendLimits(p, w.Contract.Egress) {
-			rung, why := ChooseLimit(l.Bandwidth, l.on, f)
+			rung, why := ChooseLimit(l.Limit, l.on, f)
 			if why != "" {
 				rung.Method = cmp.Or(l.Method, policy.MethodPace)
 			}
@@ -80,7 +80,7 @@ func (r LimitRungs) paced(p *policy.Policy) *policy.Policy {
 				continue
 			}
 			if link == EveryLink {
-				w.Contract.Egress.Max = 0
+				w.Contract.Egress.Limit = policy.Limit{}
 				continue
 			}
 			w.Contract.Egress.PerLink = maps.Clone(w.Contract.Egress.PerLink)

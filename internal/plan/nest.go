@@ -125,9 +125,16 @@ func (c *farCgroups) unbound(of *policy.Workload, at policy.Span) Unbound {
 	return u
 }
 
-// bounded is the judgement of a limit, and what its workload's limits do not bind; class
+// bounded are the judgements of a limit, and what its workload's limits do not bind; class
 // says that a class of htb holds it.
-func (w *Want) bounded(j Judgement, class bool) Judgement {
+func (w *Want) bounded(all []Judgement, class bool) []Judgement {
+	for i := range all {
+		all[i] = w.boundedOne(all[i], class)
+	}
+	return all
+}
+
+func (w *Want) boundedOne(j Judgement, class bool) Judgement {
 	i := slices.IndexFunc(w.Unbound, func(u Unbound) bool { return u.Workload == j.Workload && u.Class == class })
 	switch {
 	case i < 0 || j.Verdict == Broken:

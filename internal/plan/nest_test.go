@@ -113,7 +113,7 @@ workloads:
 		t.Error(got)
 	}
 	root := &p.Workloads[3].Contract
-	root.Egress, root.Ingress = policy.Egress{}, policy.Bandwidth{Max: 1e6, Span: policy.Span{Line: 70, Column: 8}}
+	root.Egress, root.Ingress = policy.Egress{}, policy.Bandwidth{Limit: policy.Limit{Max: 1e6}, Span: policy.Span{Line: 70, Column: 8}}
 	if got := said(wanted(t, p, f, IDs{}).Unbound); !strings.HasPrefix(got, "70:8: cgroup /pods/one/a/deep") {
 		t.Errorf("of sockets: %s", got)
 	}
@@ -137,7 +137,7 @@ func TestJudgeUnbound(t *testing.T) {
 			p, f := nested(t, "eth0: {}", limits...)
 			w := wanted(t, p, f, IDs{})
 			id, eth0 := w.Contracts["w0"].ID, w.Links["eth0"].Index
-			held := map[Owner]Held{{Contract: id}: {}, {id, eth0}: {}, {id, AtSockets}: {}}
+			held := map[Owner]Held{{Contract: id}: {}, {Contract: id, Link: eth0}: {}, {Contract: id, Link: AtSockets}: {}}
 			judged := 0
 			for _, j := range Judge(p, w, nil, Measured{Held: held}) {
 				switch {
@@ -154,7 +154,7 @@ func TestJudgeUnbound(t *testing.T) {
 			if judged != 3 {
 				t.Errorf("%d limits are judged as they should", judged)
 			}
-			held[Owner{Contract: id}] = Held{Bytes: 1, Last: 9e9, Most: 9e9}
+			held[Owner{Contract: id}] = Held{Passed: 1, Last: 9e9, Most: 9e9}
 			for _, j := range Judge(p, w, nil, Measured{Held: held}) {
 				if j.Promise == PromiseEgress && j.Link == EveryLink && (j.Verdict != Broken || !strings.HasPrefix(j.Evidence, "read back: at most 50Mbit; 9Gbit")) {
 					t.Errorf("above the limit: %s: %s", j.Verdict, j.Evidence)

@@ -96,7 +96,7 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		p.Links = append(p.Links, policy.Link{
 			Name: name, Rate: rapid.SampledFrom([]policy.Rate{0, 1e8, 1e9}).Draw(t, "rate"),
 			Scheduler: rapid.SampledFrom([]policy.Scheduler{policy.Auto, policy.HTB, policy.Prio, policy.None}).Draw(t, "scheduler"),
-			Egress:    policy.Bandwidth{Max: drawMax(t, "egress")}, Ingress: policy.Bandwidth{Max: drawMax(t, "ingress")},
+			Egress:    policy.Bandwidth{Limit: policy.Limit{Max: drawMax(t, "egress")}}, Ingress: policy.Bandwidth{Limit: policy.Limit{Max: drawMax(t, "ingress")}},
 		})
 	}
 	slices.SortFunc(p.Links, func(a, b policy.Link) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
@@ -116,13 +116,14 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 		taken[w.Name] = true
 		if w.Via == policy.ViaBPF {
 			w.Contract.Egress.Max = drawMax(t, "max")
+			w.Contract.Egress.PPS = rapid.SampledFrom([]policy.PacketRate{0, 0, policy.MinPPS, 20_000}).Draw(t, "pps")
 			w.Contract.Ingress.Max = drawMax(t, "max of what arrives")
 			if w.Contract.Ingress.Max != 0 {
 				w.Contract.Ingress.Burst = drawBurst(t, "burst of what arrives")
 			}
 			for _, l := range p.Links {
 				if max := drawMax(t, "max on "+l.Name); max != 0 {
-					w.Contract.Egress.PerLink = map[string]policy.Bandwidth{l.Name: {Max: max, Burst: drawBurst(t, "burst on "+l.Name)}}
+					w.Contract.Egress.PerLink = map[string]policy.Limit{l.Name: {Max: max, Burst: drawBurst(t, "burst on "+l.Name)}}
 				}
 				divisible := l.Rate != 0 && (l.Scheduler == policy.Auto || l.Scheduler == policy.HTB)
 				if divisible && rapid.IntRange(0, 3).Draw(t, "has a share of "+l.Name) == 0 {

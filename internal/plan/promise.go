@@ -8,7 +8,7 @@ func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, e
 	r := LinkRules{
 		Contracts:  make(map[ContractID]Promise, int(FirstID)+len(ids.Names)),
 		BucketMask: q.BucketMask(),
-		Egress:     limitTo(l.Egress), Ingress: limitTo(l.Ingress),
+		Egress:     limitTo(l.Egress.Limit), Ingress: limitTo(l.Ingress.Limit),
 	}
 	if f.Ethernet {
 		r.L2 = 14
@@ -42,7 +42,7 @@ func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, e
 // share, which is one of all contracts', it knows nothing.
 func PromiseOf(of policy.Contract, c Contract, link string, q Queue) Promise {
 	p := promise(of.Priority, link, q)
-	p.Serial, p.Limited, p.Here = c.Serial, of.Egress.Max != 0, limitTo(of.Egress.PerLink[link])
+	p.Serial, p.Limited, p.Here = c.Serial, !LimitOf(of.Egress).none(), limitTo(of.Egress.PerLink[link])
 	return p
 }
 

@@ -133,7 +133,7 @@ func TestJudgeShares(t *testing.T) {
 	p := parsed(t, sharing)
 	f := hostOf(p)
 	w := wanted(t, p, f, IDs{})
-	owner := Owner{w.Contracts["web"].ID, w.Links["eth0"].Index}
+	owner := Owner{Contract: w.Contracts["web"].ID, Link: w.Links["eth0"].Index}
 	seen := map[string]map[ContractID]Traffic{"eth0": {owner.Contract: {Packets: 3, Bytes: 180}}}
 	const read = "read back: share 1 of htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares"
 	for name, c := range map[string]struct {

@@ -13,22 +13,22 @@ type State struct {
 }
 
 // CountLimits returns how many limits hold on all links together, and how many on
-// one of them alone: those of workloads, and a link's own in either direction. What
+// one of them alone: those of workloads, and a link's own in either direction. One of
+// bandwidth and of packets counts as two. What
 // sockets may receive is on no link and is not counted: that is Rules.Arriving.
 func (s State) CountLimits() (together, here int) {
 	for _, l := range s.Links {
 		for _, p := range l.Rules.Contracts {
-			if p.Here.Max != 0 {
-				here++
-			}
+			here += len(p.Here.Amounts())
 		}
 		for _, own := range []Limit{l.Rules.Egress, l.Rules.Ingress} {
-			if own.Max != 0 {
-				here++
-			}
+			here += len(own.Amounts())
 		}
 	}
-	return len(s.Rules.Limits), here
+	for _, l := range s.Rules.Limits {
+		together += len(l.Amounts())
+	}
+	return together, here
 }
 
 // A LinkState is one link under contract.

@@ -77,7 +77,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		rules := linkRules(paced, l, rung.Queue, f.Links[l.Name], w.IDs, explicit)
 		w.Links[l.Name] = LinkState{
 			Index: f.Links[l.Name].Index, Queue: rung.Queue,
-			Attached: true, Ingress: rules.Ingress.Max != 0, Rules: rules,
+			Attached: true, Ingress: !rules.Ingress.none(), Rules: rules,
 		}
 	}
 	errs = w.addRules(p, f)

@@ -17,8 +17,8 @@ func TestWanted(t *testing.T) {
 	f := hostOf(p)
 	w, errs := Wanted(p, f, IDs{}, []Explicit{
 		{"pid 7", policy.Contract{Priority: policy.Priority{Default: 11}}},
-		{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: 70_001}}}},
-		{"pid 9", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Ingress: policy.Bandwidth{Max: 80_001}}},
+		{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Limit: policy.Limit{Max: 70_001}}}},
+		{"pid 9", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Ingress: policy.Bandwidth{Limit: policy.Limit{Max: 80_001}}}},
 	})
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -65,22 +65,22 @@ func TestWanted(t *testing.T) {
 
 func TestWantedLimits(t *testing.T) {
 	p := parsed(t, `version: 1
-links: {eth0: {egress: {max: 900.000007Mbit}}, eth1: {ingress: {max: 64.009Kbit}}, eth2: {}}
+links: {eth0: {egress: {max: 900.000007Mbit, pps: 70000}}, eth1: {ingress: {max: 64.009Kbit}}, eth2: {ingress: {pps: 10}}}
 workloads:
-  both: {match: [{port: 80}], priority: 3, egress: {max: 50Mbit, links: {eth1: {max: 64.003Kbit}, eth2: {max: 10Mbit}}}}
-  here: {match: [{port: 443}], egress: {links: {eth0: {max: 1Mbit}}}}
+  both: {match: [{port: 80}], priority: 3, egress: {max: 50Mbit, pps: 4000, links: {eth1: {max: 64.003Kbit}, eth2: {max: 10Mbit, pps: 900}}}}
+  here: {match: [{port: 443}], egress: {links: {eth0: {max: 1Mbit}, eth1: {pps: 80}}}}
 `)
 	w := wanted(t, p, hostOf(p), IDs{})
 	both, here := w.Contracts["both"], w.Contracts["here"]
 	for link, want := range map[string]struct {
 		egress, ingress, both, here Limit
 	}{
-		"eth0": {egress: Limit{Max: 900_000_000}, here: Limit{Max: 1_000_000}},
-		"eth1": {ingress: Limit{Max: 64_008}, both: Limit{Max: 64_000}},
-		"eth2": {both: Limit{Max: 10_000_000}},
+		"eth0": {egress: Limit{Max: 900_000_000, PPS: 70_000}, here: Limit{Max: 1_000_000}},
+		"eth1": {ingress: Limit{Max: 64_008}, both: Limit{Max: 64_000}, here: Limit{PPS: 80}},
+		"eth2": {ingress: Limit{PPS: 10}, both: Limit{Max: 10_000_000, PPS: 900}},
 	} {
 		l := w.Links[link]
-		if l.Rules.Egress != want.egress || l.Rules.Ingress != want.ingress || l.Ingress != (want.ingress.Max != 0) {
+		if l.Rules.Egress != want.egress || l.Rules.Ingress != want.ingress || l.Ingress != (want.ingress != Limit{}) {
 			t.Errorf("%s: egress %v, ingress %v, program %v", link, l.Rules.Egress, l.Rules.Ingress, l.Ingress)
 		}
 		for id, promise := range map[ContractID]Promise{
@@ -91,13 +91,13 @@ workloads:
 			}
 		}
 	}
-	if diff := cmp.Diff(map[ContractID]Limit{both.ID: {Max: 50_000_000}}, w.Rules.Limits); diff != "" {
+	if diff := cmp.Diff(map[ContractID]Limit{both.ID: {Max: 50_000_000, PPS: 4000}}, w.Rules.Limits); diff != "" {
 		t.Error(diff)
 	}
 	if w.Receives || len(w.Rules.Arriving) > 0 {
 		t.Errorf("what sockets receive is held: %v %v", w.Receives, w.Rules.Arriving)
 	}
-	if together, here := w.CountLimits(); together != 1 || here != 5 {
+	if together, here := w.CountLimits(); together != 2 || here != 9 {
 		t.Errorf("%d limits of all links together, %d of one", together, here)
 	}
 }
@@ -119,7 +119,7 @@ func TestExplicitLimitDiffers(t *testing.T) {
 	p := parsed(t, limited20)
 	held := func(max policy.Rate) *Want {
 		w, errs := Wanted(p, hostOf(p), IDs{}, []Explicit{
-			{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Bandwidth: policy.Bandwidth{Max: max}}}},
+			{"pid 8", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Limit: policy.Limit{Max: max}}}},
 		})
 		if len(errs) > 0 {
 			t.Fatal(errs)

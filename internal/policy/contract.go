@@ -18,7 +18,7 @@ func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
 }
 
 // Limited reports whether the contract limits anything, in either direction.
-func (c Contract) Limited() bool { return c.Egress.Limited() || c.Ingress.Max != 0 }
+func (c Contract) Limited() bool { return c.Egress.Limited() || c.Ingress.given() }
 
 func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {
 	p := Priority{Default: Unset}

@@ -8,12 +8,12 @@ const (
 )
 
 // Limited reports whether anything is limited.
-func (e Egress) Limited() bool { return e.Max != 0 || len(e.PerLink) != 0 }
+func (e Egress) Limited() bool { return e.given() || len(e.PerLink) != 0 }
 
 // egress reads the limits and the shares of a workload. viaKnown is false where a
 // wrong via leaves open what carries them.
 func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
-	e := Egress{Bandwidth: Bandwidth{Span: raw.key.span}}
+	e := Egress{Span: raw.key.span}
 	if raw.key.kind == absent {
 		return e
 	}
@@ -27,25 +27,25 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 		m.noLinks(e.Span, "this egress has no link to hold on", name)
 		onLinks = false
 	}
-	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("min") && !raw.keys.has("links") && !raw.keys.has("burst") {
-		m.report(e.Span, "egress has neither max, min nor links", raw.help())
+	if raw.keys.record && !raw.keys.hasAny(egressKeys[:]) {
+		m.report(e.Span, "egress has neither max, pps, min nor links", raw.help())
 	}
-	e.Bandwidth = m.limit(raw, "a workload", m.only())
+	e.Limit = m.limit(raw, "a workload", m.only())
 	e.Method = m.method(raw, m.declared, onLinks)
 	if e.Method == MethodHTB {
 		m.reachable(raw, e.Max, m.only())
 	}
 	for _, each := range raw.links {
 		m.linkKey(each.key, onLinks)
-		if each.keys.record && !each.keys.has("max") && !each.keys.has("min") && !each.keys.has("burst") {
-			m.report(each.key.span, "egress of link "+quote(each.key.text)+" has neither max nor min", each.help())
+		if each.keys.record && !each.keys.hasAny(eachKeys) {
+			m.report(each.key.span, "egress of link "+quote(each.key.text)+" has neither max, pps nor min", each.help())
 		}
 		link := m.links[each.key.text]
 		limit := m.limit(each, "a workload", link)
 		limit.Method = m.method(each, []string{each.key.text}, onLinks)
-		if each.max.given() {
+		if limit.given() {
 			if e.PerLink == nil {
-				e.PerLink = make(map[string]Bandwidth, len(raw.links))
+				e.PerLink = make(map[string]Limit, len(raw.links))
 			}
 			m.reachable(each, limit.Max, link)
 			e.PerLink[each.key.text] = limit
@@ -74,20 +74,30 @@ func (m *meaning) notByNetPrio(raw rawBandwidth, via Via) {
 
 // bandwidth reads what a link may carry in one direction.
 func (m *meaning) bandwidth(raw rawBandwidth, link *Link) Bandwidth {
-	m.needsMax(raw, raw.key.text)
-	return m.limit(raw, "a link", link)
+	m.needsLimit(raw, raw.key.text)
+	return Bandwidth{m.limit(raw, "a link", link), raw.key.span}
 }
 
-// needsMax reports a mapping without the one key that it needs.
-func (m *meaning) needsMax(raw rawBandwidth, what string) {
-	if raw.keys.record && !raw.keys.has("max") && !raw.keys.has("burst") {
-		m.report(raw.key.span, what+" has no max", raw.help())
+// needsLimit reports a mapping that limits nothing.
+func (m *meaning) needsLimit(raw rawBandwidth, what string) {
+	if raw.keys.record && !raw.keys.hasAny(limitKeys) {
+		m.report(raw.key.span, what+" has neither max nor pps", raw.help())
 	}
 }
 
-// limit reads a limit and what may pass at once below it.
-func (m *meaning) limit(raw rawBandwidth, held string, link *Link) Bandwidth {
-	return Bandwidth{Max: m.max(raw, held, link), Burst: m.burst(raw), Span: raw.key.span}
+// limit reads what is held to a limit, of bandwidth, of packets or of both.
+func (m *meaning) limit(raw rawBandwidth, held string, link *Link) Limit {
+	return Limit{Max: m.max(raw, held, link), Burst: m.burst(raw), PPS: m.pps(raw)}
+}
+
+// pps reads the limit of packets, 0 if there is none.
+func (m *meaning) pps(raw rawBandwidth) PacketRate {
+	if !m.unquoted(raw.pps, "pps") {
+		return 0
+	}
+	pps, err := parsePPS(raw.pps.text)
+	m.refuse(raw.pps.span, err)
+	return pps
 }
 
 // max reads the limit of what is held to it, 0 if there is none. A percentage is of

@@ -7,8 +7,8 @@ func (m *meaning) ingress(raw rawBandwidth, via Via) Bandwidth {
 		return Bandwidth{}
 	}
 	m.notByNetPrio(raw, via)
-	m.needsMax(raw, "ingress")
-	return m.limit(raw, "a workload", nil)
+	m.needsLimit(raw, "ingress")
+	return Bandwidth{m.limit(raw, "a workload", nil), raw.key.span}
 }
 
 // ParseIngressMax is [ParseEgressMax] of what the sockets of a workload may receive.

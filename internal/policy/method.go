@@ -53,6 +53,9 @@ func (m *meaning) method(raw rawBandwidth, links []string, onLinks bool) Method 
 	if err == nil && method == MethodHTB && raw.burst.given() {
 		err = &ValueError{"method htb lets no burst through: only the buckets of method pace have one", "leave burst out, or method"}
 	}
+	if err == nil && method == MethodHTB && raw.pps.given() {
+		err = &ValueError{"method htb counts no packets: only method pace holds a pps", "leave pps out, or method"}
+	}
 	m.refuse(raw.method.span, err)
 	if method == MethodHTB && onLinks {
 		m.oneLine(raw, links)

@@ -35,9 +35,9 @@ workloads:
   held:
     match: [{pid: 2}]
     egress: {max: 1.5Mbit}
-  both: {match: [{pid: 3}], egress: {max: 64Kbit, links: {eth1: {max: 2Mbit}, eth0: {max: 64Kbit}}}, priority: 1}
+  both: {match: [{pid: 3}], egress: {max: 64Kbit, pps: 20000, links: {eth1: {max: 2Mbit, pps: 10}, eth0: {max: 64Kbit}}}, priority: 1}
   plain: {match: [{protocol: 0}], priority: 0, via: bpf}
-  gets: {match: [{pid: 4}], ingress: {max: 64Kbit}}
+  gets: {match: [{pid: 4}], ingress: {max: 64Kbit, pps: 8000000}}
   all: {match: [{pid: 5}], ingress: {max: 100Gbit, burst: 1.5MiB}, egress: {max: 1Mbit}, priority: 1}
   share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, min: 8Kbit, method: htb}}}}
 default: {priority: 3}
@@ -52,7 +52,7 @@ default: {priority: 3}
 		Links: []Link{
 			{Name: "eth0", Rate: 1_000_000, Scheduler: Auto},
 			{Name: "eth1", Rate: 1_500_000_000, Scheduler: HTB, Adopt: true,
-				Egress: Bandwidth{Max: 1_500_000_000}, Ingress: Bandwidth{Max: 100_000_000_000}},
+				Egress: Bandwidth{Limit: Limit{Max: 1_500_000_000}}, Ingress: Bandwidth{Limit: Limit{Max: 100_000_000_000}}},
 		},
 		Workloads: []Workload{
 			{
@@ -73,13 +73,13 @@ default: {priority: 3}
 			{
 				Name:     "held",
 				Match:    []Selector{{Kind: KindPID, PID: 2}},
-				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Bandwidth: Bandwidth{Max: 1_500_000}}},
+				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Limit: Limit{Max: 1_500_000}}},
 			},
 			{
 				Name:  "both",
 				Match: []Selector{{Kind: KindPID, PID: 3}},
 				Contract: Contract{Priority: Priority{Default: 1},
-					Egress: Egress{Bandwidth: Bandwidth{Max: 64_000}, PerLink: map[string]Bandwidth{"eth0": {Max: 64_000}, "eth1": {Max: 2_000_000}}}},
+					Egress: Egress{Limit: Limit{Max: 64_000, PPS: 20_000}, PerLink: map[string]Limit{"eth0": {Max: 64_000}, "eth1": {Max: 2_000_000, PPS: 10}}}},
 			},
 			{
 				Name:     "plain",
@@ -89,19 +89,19 @@ default: {priority: 3}
 			{
 				Name:     "gets",
 				Match:    []Selector{{Kind: KindPID, PID: 4}},
-				Contract: Contract{Priority: Priority{Default: Unset}, Ingress: Bandwidth{Max: 64_000}},
+				Contract: Contract{Priority: Priority{Default: Unset}, Ingress: Bandwidth{Limit: Limit{Max: 64_000, PPS: 8_000_000}}},
 			},
 			{
 				Name:  "all",
 				Match: []Selector{{Kind: KindPID, PID: 5}},
 				Contract: Contract{Priority: Priority{Default: 1},
-					Egress: Egress{Bandwidth: Bandwidth{Max: 1_000_000}}, Ingress: Bandwidth{Max: 100_000_000_000, Burst: 1536 << 10}},
+					Egress: Egress{Limit: Limit{Max: 1_000_000}}, Ingress: Bandwidth{Limit: Limit{Max: 100_000_000_000, Burst: 1536 << 10}}},
 			},
 			{
 				Name:  "share",
 				Match: []Selector{{Kind: KindPID, PID: 6}},
 				Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{
-					PerLink: map[string]Bandwidth{"eth1": {Max: 750_000_000, Method: MethodHTB}}, Min: map[string]Rate{"eth0": 333_000, "eth1": 8_000},
+					PerLink: map[string]Limit{"eth1": {Max: 750_000_000, Method: MethodHTB}}, Min: map[string]Rate{"eth0": 333_000, "eth1": 8_000},
 				}},
 			},
 		},
@@ -124,7 +124,7 @@ default: {priority: 3}
 		"contract":  {web.Contract.Span, Span{14, 5, 14, 13}},
 		"egress":    {got.Workloads[2].Contract.Egress.Span, Span{21, 5, 21, 11}},
 		"limit":     {got.Workloads[2].Contract.Span, Span{21, 5, 21, 11}},
-		"both":      {got.Workloads[3].Contract.Span, Span{22, 102, 22, 110}},
+		"both":      {got.Workloads[3].Contract.Span, Span{22, 123, 22, 131}},
 		"no egress": {web.Contract.Egress.Span, Span{}},
 		"gets":      {got.Workloads[5].Contract.Ingress.Span, Span{24, 29, 24, 36}},
 		"its limit": {got.Workloads[5].Contract.Span, Span{24, 29, 24, 36}},
@@ -390,9 +390,10 @@ func checkPolicy(t failer, p *Policy) {
 			}
 		}
 	}
-	checkMax := func(max Rate, at Span) {
-		if max < MinEgress || max > MaxEgress || at.Line == 0 {
-			t.Errorf("max %v at %v", max, at)
+	checkLimit := func(l Limit, at Span) {
+		if l == (Limit{}) || l.Max != 0 && (l.Max < MinEgress || l.Max > MaxEgress) ||
+			l.PPS != 0 && (l.PPS < MinPPS || l.PPS > MaxPPS) || at.Line == 0 {
+			t.Errorf("limit %v at %v", l, at)
 		}
 	}
 	declared := map[string]bool{}
@@ -403,7 +404,7 @@ func checkPolicy(t failer, p *Policy) {
 		}
 		for _, b := range []Bandwidth{l.Egress, l.Ingress} {
 			if b != (Bandwidth{}) {
-				checkMax(b.Max, b.Span)
+				checkLimit(b.Limit, b.Span)
 			}
 		}
 		if l.Rate != 0 && l.Egress.Max > l.Rate {
@@ -418,17 +419,17 @@ func checkPolicy(t failer, p *Policy) {
 		if !w.Contract.Limited() || !w.Contract.Priority.Empty() {
 			checkPriority(w.Contract.Priority)
 		}
-		if e.Max != 0 {
-			checkMax(e.Max, e.Span)
+		if e.Limit != (Limit{}) {
+			checkLimit(e.Limit, e.Span)
 		}
 		for link, limit := range e.PerLink {
-			checkMax(limit.Max, e.Span)
+			checkLimit(limit, e.Span)
 			if !declared[link] {
 				t.Errorf("workload %+v", w)
 			}
 		}
 		if in != (Bandwidth{}) {
-			checkMax(in.Max, in.Span)
+			checkLimit(in.Limit, in.Span)
 		}
 		if w.Contract.Limited() && w.Via != ViaBPF || e.Limited() && len(p.Links) == 0 {
 			t.Errorf("workload %+v", w)

@@ -47,21 +47,31 @@ type Contract struct {
 	Span     Span // of the first that there is of priority, egress and ingress
 }
 
+// A Limit is the most of bandwidth, of packets, or of both. The zero Limit is none.
+type Limit struct {
+	Max    Rate       // in bits on the wire, the Ethernet header included; 0: no limit
+	Burst  Size       // what may pass at once below Max of that which nobody can pace; 0: what Weir thinks right
+	Method Method     // how Max shall be held, of what a workload sends
+	PPS    PacketRate // of segments as they are on the wire; 0: no limit
+}
+
+// given reports whether anything is limited.
+func (l Limit) given() bool { return l.Max != 0 || l.PPS != 0 }
+
 // An Egress is what the packets of a workload may take on their way out, and get. Rates are
 // in bits on the wire, the Ethernet header included.
 type Egress struct {
-	Bandwidth                      // of all declared links together
-	PerLink   map[string]Bandwidth // of one link alone
-	Min       map[string]Rate      // what they get of a link at least, whoever else wants it
+	Limit                    // of all declared links together
+	PerLink map[string]Limit // of one link alone
+	Min     map[string]Rate  // what they get of a link at least, whoever else wants it
+	Span    Span             // of the key
 }
 
 // A Bandwidth is what all packets of a link may take in one direction, or what the
 // sockets of a workload may receive by all devices but loopback.
 type Bandwidth struct {
-	Max    Rate   // in bits on the wire, the Ethernet header included; 0: no limit
-	Burst  Size   // what may pass at once of that which nobody can pace; 0: what Weir thinks right
-	Method Method // how Max shall be held, of what a workload sends
-	Span   Span   // of the key
+	Limit
+	Span Span // of the key
 }
 
 // A Workload is a named set of sockets or packets and its contract. A socket or
@@ -169,3 +179,6 @@ type Span struct {
 
 // A Rate is a bandwidth in bit/s.
 type Rate uint64
+
+// A PacketRate is a number of packets a second.
+type PacketRate uint64

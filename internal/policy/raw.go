@@ -51,8 +51,9 @@ type rawBandwidth struct {
 	keys   keySet
 	max    scalar
 	burst  scalar
+	method scalar // of a workload, at egress, of max
+	pps    scalar
 	min    scalar         // of a workload, at egress
-	method scalar         // likewise, of max
 	links  []rawBandwidth // each with the link's name as its key
 }
 
@@ -87,9 +88,9 @@ var (
 	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
 	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
 	contractKeys = workloadKeys[1:2] // of default:, which has no limits
-	egressKeys   = [...]string{"max", "burst", "method", "min", "links"}
-	eachKeys     = egressKeys[:4] // of one link below it
-	maxKeys      = egressKeys[:2] // of ingress, and of a link itself
+	egressKeys   = [...]string{"max", "burst", "pps", "method", "min", "links"}
+	eachKeys     = egressKeys[:5] // of one link below it
+	limitKeys    = egressKeys[:3] // of ingress, and of a link itself
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )
@@ -145,9 +146,9 @@ func (r *reader) rawLink(e entry) rawLink {
 		case "adopt":
 			raw.adopt = r.value(key, n, "adopt")
 		case "egress":
-			raw.egress = r.rawBandwidth(key, n, name, maxKeys)
+			raw.egress = r.rawBandwidth(key, n, name, limitKeys)
 		case "ingress":
-			raw.ingress = r.rawBandwidth(key, n, name, maxKeys)
+			raw.ingress = r.rawBandwidth(key, n, name, limitKeys)
 		}
 	})
 	return raw
@@ -168,7 +169,7 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 		case "egress":
 			raw.contract.egress = r.rawBandwidth(key, n, name, egressKeys[:])
 		case "ingress":
-			raw.contract.ingress = r.rawBandwidth(key, n, name, maxKeys)
+			raw.contract.ingress = r.rawBandwidth(key, n, name, limitKeys)
 		case "via":
 			raw.via = r.value(key, n, "via")
 		}
@@ -213,6 +214,8 @@ func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []str
 				raw.burst = r.value(key, n, "burst")
 			case "method":
 				raw.method = r.value(key, n, "method")
+			case "pps":
+				raw.pps = r.value(key, n, "pps")
 			case "min":
 				raw.min = r.value(key, n, "min")
 			case "links":

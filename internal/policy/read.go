@@ -216,6 +216,8 @@ func (k keySet) has(name string) bool {
 	return there
 }
 
+func (k keySet) hasAny(names []string) bool { return slices.ContainsFunc(names, k.has) }
+
 // record reads a mapping with known keys, each by its own function. It returns
 // the keys that are there, or were meant and are misspelled.
 func (r *reader) record(n *yaml.Node, what string, names []string, field func(name string, key scalar, n *yaml.Node)) (set keySet) {

@@ -72,7 +72,8 @@ type Set struct {
 func (s Set) Contract() policy.Contract {
 	return policy.Contract{
 		Priority: s.Priority,
-		Egress:   policy.Egress{Bandwidth: policy.Bandwidth{Max: s.Max}}, Ingress: policy.Bandwidth{Max: s.MaxIngress},
+		Egress:   policy.Egress{Limit: policy.Limit{Max: s.Max}},
+		Ingress:  policy.Bandwidth{Limit: policy.Limit{Max: s.MaxIngress}},
 	}
 }
 

@@ -99,7 +99,7 @@ func TestSetWithLimits(t *testing.T) {
 	}
 	want := policy.Contract{
 		Priority: policy.Priority{Default: policy.Unset},
-		Egress:   policy.Egress{Bandwidth: policy.Bandwidth{Max: 1e6}}, Ingress: policy.Bandwidth{Max: 2e6},
+		Egress:   policy.Egress{Limit: policy.Limit{Max: 1e6}}, Ingress: policy.Bandwidth{Limit: policy.Limit{Max: 2e6}},
 	}
 	if got := s.Contract(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promises %+v, want %+v", got, want)

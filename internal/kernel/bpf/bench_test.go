@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
 )
 
@@ -69,7 +70,7 @@ func benchFrame() []byte {
 func loaded(b *testing.B, n int, byHeaders bool) *ebpf.Program {
 	b.Helper()
 	rules, l := crowd(n, byHeaders)
-	g := begin(b, newRoom(b), 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1})
+	g := begin(b, newRoom(b), 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1, Highest: plan.FirstID + plan.ContractID(n)})
 	load(b, g, benchLink, rules, l)
 	p := g.links[benchLink].program
 	const warm = 1000
@@ -197,12 +198,28 @@ func BenchmarkLimit(b *testing.B) {
 // program that holds packets alone, with one limit to the most that can meet.
 func BenchmarkBounds(b *testing.B) {
 	testutil.Needs(b, "BPF atomics")
-	g := begin(b, newRoom(b), 1, noRules(), Options{Controller: -1, Limits: true})
-	const most = 9
-	for i := range plan.ContractID(most) {
-		if err := g.SetLimit(plan.FirstID+i, plan.Limit{Max: 100e9}); err != nil {
-			b.Fatal(err)
+	const most = 18
+	rules, l := noRules(), promises(12)
+	limit, both := plan.Limit{Max: 100e9}, plan.Limit{Max: 100e9, PPS: policy.MaxPPS}
+	rules.Limits = map[plan.ContractID]plan.Limit{}
+	for i := range plan.ContractID(12) {
+		id := plan.FirstID + i
+		p := l.Contracts[id]
+		p.Limited = true
+		switch rules.Limits[id] = limit; i / 4 {
+		case 1:
+			p.Here = limit
+		case 2:
+			rules.Limits[id], p.Here = both, both
 		}
+		l.Contracts[id] = p
+	}
+	l.Egress = both
+	g := begin(b, newRoom(b), 1, rules, Options{Controller: -1, LinkLimits: 20})
+	load(b, g, benchLink, rules, l)
+	own, err := g.ownBudgets(plan.OwnEgress, benchLink, l.Egress)
+	if err != nil {
+		b.Fatal(err)
 	}
 	spec, err := copied(parseLimit)
 	if err != nil {
@@ -217,16 +234,33 @@ func BenchmarkBounds(b *testing.B) {
 		Protocol: unix.IPPROTO_UDP, Ports: true,
 		Source: netip.MustParseAddrPort("192.0.2.1:50000"), Dest: netip.MustParseAddrPort("192.0.2.2:443"),
 	}.Frame()
-	// A packet below n limits, as link_egress hands it on.
-	below := func(n int) ebpf.RunOptions {
+	// A packet of n contracts, of which the first has a number, and of a link's own
+	// limits, as link_egress hands it on.
+	handed := func(first plan.ContractID, n int, own uint32) ebpf.RunOptions {
 		const cb, size = 48, 192 // in struct __sk_buff
 		context := make([]byte, size)
+		put := func(word int, value uint32) { binary.NativeEndian.PutUint32(context[cb+4*word:], value) }
+		put(0, uint32(linkEgressLinkNumberFIRST_LINK))
+		put(1, own)
+		var ids [4]uint32
 		for i := range n {
-			binary.NativeEndian.PutUint16(context[cb+2*i:], uint16(1+i))
+			ids[i] = uint32(first) + uint32(i)
 		}
+		put(2, ids[0])
+		put(3, ids[1]|ids[2]<<16)
+		put(4, ids[3])
 		return ebpf.RunOptions{Data: frame, Repeat: 100_000, Context: context}
 	}
-	counts := []int{0, 1, 4, most}
+	below := func(n int) ebpf.RunOptions {
+		switch n {
+		case 9:
+			return handed(plan.FirstID+4, 4, own&0xffff)
+		case most:
+			return handed(plan.FirstID+8, 4, own)
+		}
+		return handed(plan.FirstID, n, 0)
+	}
+	counts := []int{0, 1, 4, 9, most}
 	for b.Loop() {
 		costs := map[int][]float64{}
 		for range 41 {
@@ -259,7 +293,7 @@ func loadedWithLimits(b *testing.B, n int) *ebpf.Program {
 		p.Limited = true
 		l.Contracts[id] = p
 	}
-	g := begin(b, newRoom(b), 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1})
+	g := begin(b, newRoom(b), 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1, Highest: plan.FirstID + plan.ContractID(n)})
 	load(b, g, benchLink, rules, l)
 	return g.links[benchLink].program
 }
@@ -270,7 +304,7 @@ func BenchmarkReadBack(b *testing.B) {
 		b.Run(fmt.Sprintf("workloads=%d", n), func(b *testing.B) {
 			room := newRoom(b)
 			rules, l := crowd(n, false)
-			load(b, begin(b, room, 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1}), benchLink, rules, l)
+			load(b, begin(b, room, 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1, Highest: plan.FirstID + plan.ContractID(n)}), benchLink, rules, l)
 			for b.Loop() {
 				g, err := room.Open(1)
 				if err != nil {
@@ -293,7 +327,7 @@ func BenchmarkPublish(b *testing.B) {
 			room := newRoom(b)
 			rules, l := crowd(n, false)
 			for b.Loop() {
-				g := begin(b, room, 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1})
+				g := begin(b, room, 1, rules, Options{Cgroups: len(rules.Cgroups), Controller: -1, Highest: plan.FirstID + plan.ContractID(n)})
 				load(b, g, benchLink, rules, l)
 				if err := room.RemoveGeneration(1); err != nil {
 					b.Fatal(err)

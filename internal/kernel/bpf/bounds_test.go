@@ -34,6 +34,10 @@ func TestBounds(t *testing.T) {
 	}
 	own := plan.Owner{Contract: plan.OwnEgress, Link: w.link.Index}
 	arriving := plan.Owner{Contract: plan.OwnIngress, Link: w.link.Index}
+	packets := func(of plan.Owner) plan.Owner {
+		of.Packets = true
+		return of
+	}
 	for name, o := range map[string]struct {
 		claims []int // the workload of each cgroup; -1: nobody's
 		tag    int   // the workload that the process is tagged for; 0: none
@@ -48,6 +52,7 @@ func TestBounds(t *testing.T) {
 		"each workload once":        {[]int{4, 3, 2, 1, 2, 1}, 0, []plan.Owner{together(1), together(2), together(3), together(4)}, []plan.Owner{together(1), together(2), together(3), together(4)}, 1},
 		"a tag's, and its cgroups'": {[]int{-1, -1, -1, -1, 2, 1}, 7, []plan.Owner{together(1), together(2), together(7)}, []plan.Owner{together(1), together(2), together(7)}, 7},
 		"of this link too":          {[]int{-1, -1, -1, -1, 2, 1}, 0, []plan.Owner{together(1), here(1), here(2)}, []plan.Owner{together(1), here(1), here(2)}, 1},
+		"of packets":                {[]int{-1, -1, -1, -1, 2, 1}, 0, []plan.Owner{packets(together(1)), here(1), packets(here(2)), packets(own)}, []plan.Owner{packets(together(1)), here(1), packets(here(2)), packets(own)}, 1},
 		"the link's own":            {[]int{-1, -1, -1, -1, -1, 1}, 0, []plan.Owner{own, here(1)}, []plan.Owner{own, here(1)}, 1},
 		"the link's own, nobody's":  {[]int{-1, -1, -1, -1, -1, -1}, 0, []plan.Owner{own}, []plan.Owner{own}, unclaimedClass - firstClass},
 		"not what arrives":          {[]int{-1, -1, -1, -1, -1, 1}, 0, []plan.Owner{here(1), arriving}, []plan.Owner{here(1)}, 1},
@@ -89,16 +94,18 @@ func TestBounds(t *testing.T) {
 			}
 			var charged []string
 			for of, h := range all {
-				if h.Bytes > before[of].Bytes && of != own { // neighbours are asked for below the link's own, too
+				if h.Passed > before[of].Passed && of != own && of != packets(own) { // neighbours are asked for below the link's own, too
 					charged = append(charged, fmt.Sprint(of))
 				}
 			}
-			if slices.Contains(o.binds, own) && all[own].Bytes == before[own].Bytes {
-				t.Error("the link's own limit was not charged")
+			for _, own := range []plan.Owner{own, packets(own)} {
+				if slices.Contains(o.binds, own) && all[own].Passed == before[own].Passed {
+					t.Error("the link's own limit was not charged")
+				}
 			}
 			var want []string
 			for _, of := range o.binds {
-				if of != own {
+				if of != own && of != packets(own) {
 					want = append(want, fmt.Sprint(of))
 				}
 			}
@@ -137,8 +144,8 @@ func TestBoundsHold(t *testing.T) {
 			for of, h := range all {
 				// A chunk of 2.5 ms may be paid ahead, and the link carries more than the burst.
 				ahead := uint64(limits[of]) / 8 / 400
-				if least := uint64(came) * packet; h.Bytes < least || h.Bytes > least+ahead+4*packet {
-					t.Errorf("%v was charged for %d bytes, and %d came", of, h.Bytes, least)
+				if least := uint64(came) * packet; h.Passed < least || h.Passed > least+ahead+4*packet {
+					t.Errorf("%v was charged for %d bytes, and %d came", of, h.Passed, least)
 				}
 				if refuses := limits[of] == 8e6; refuses != (h.Dropped > 0) {
 					t.Errorf("%v dropped %d", of, h.Dropped)
@@ -170,7 +177,7 @@ func TestIngressHolds(t *testing.T) {
 			if came < least || float64(came) > most {
 				t.Errorf("%d packets came, want %d to %.1f", came, least, most)
 			}
-			if h := held(t, g); h.Dropped < uint64(packets-came) || h.Bytes < uint64(came)*packet {
+			if h := held(t, g); h.Dropped < uint64(packets-came) || h.Passed < uint64(came)*packet {
 				t.Errorf("%d came: %+v", came, h)
 			}
 		})
@@ -205,8 +212,11 @@ func TestLimitsOfLinksAreReadBack(t *testing.T) {
 	limit(&rules, &l, map[plan.Owner]policy.Rate{
 		{Contract: one}: 1e6, {Contract: one, Link: benchLink}: 2e6, {Contract: two, Link: benchLink}: 3e6,
 		{Contract: plan.OwnEgress, Link: benchLink}: 4e6, {Contract: plan.OwnIngress, Link: benchLink}: 5e6,
+		{Contract: one, Packets: true}: 10, {Contract: two, Link: benchLink, Packets: true}: 8e6,
+		{Contract: plan.OwnEgress, Link: benchLink, Packets: true}: 7000,
+		{Contract: two + 1, Packets: true}:                         99, {Contract: two + 1, Link: benchLink, Packets: true}: 98,
 	})
-	g := begin(t, room, 1, rules, Options{Controller: -1, LinkLimits: 4})
+	g := begin(t, room, 1, rules, Options{Controller: -1, LinkLimits: 7})
 	load(t, g, benchLink, rules, l)
 	again, err := room.Open(1)
 	if err != nil {

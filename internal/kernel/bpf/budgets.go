@@ -13,20 +13,21 @@ import (
 )
 
 // newBudget is the kernel's view of a budget that nobody uses yet.
-func newBudget(of plan.Owner, l plan.Limit) limitBudget {
-	b := fair.NewBudget(uint64(l.Max)/8, 0)
-	if l.Burst != 0 {
-		b.Collect(uint64(l.Burst))
+func newBudget(of plan.Owner, a amount) limitBudget {
+	b := fair.NewBudget(a.rate, 0)
+	if a.burst != 0 {
+		b.Collect(uint64(a.burst))
 	}
 	return limitBudget{
-		Contract: uint16(of.Contract), Link: uint32(of.Link),
-		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes, Burst: uint64(l.Burst), Depth: b.Depth, StreamDepth: b.Streams, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
+		Contract: uint16(of.Contract), Link: uint32(of.Link), Packets: flag(of.Packets),
+		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes,
+		Burst: uint64(a.burst), Depth: b.Depth, StreamDepth: b.Streams, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
 		Tick: 1, Sent: 2 * (b.Limit / 32),
 	}
 }
 
 func owner(b limitBudget) plan.Owner {
-	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(int32(b.Link))}
+	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(int32(b.Link)), Packets: b.Packets != 0}
 }
 
 // makeBudgets makes room for so many limits, beside those that come later. Where
@@ -110,7 +111,7 @@ func (g *Generation) numbers() (*numbering, error) {
 		number := budgetNumber(n)
 		g.numbered.serials[number] = b.Serial
 		if b.Limit != 0 {
-			g.numbered.set(owner(b), assigned{number, limitOf(b)})
+			g.numbered.set(owner(b), assigned{number, amountIn(b)})
 		}
 	}
 	return g.numbered, nil
@@ -125,20 +126,11 @@ func (g *Generation) charged() (*numbering, error) {
 	return g.numbers()
 }
 
-// numberOf returns the number of an owner's budget, none if it has no limit.
-func (g *Generation) numberOf(of plan.Owner) (budgetNumber, error) {
-	all, err := g.numbers()
-	if err != nil {
-		return none, err
-	}
-	return all.of[of].number, nil
-}
-
-// setBudget gives a limit its budget and returns its number, or ErrFull. One that
-// is there goes on knowing its flows, and changes with SettleLimits. The zero Limit
-// is none.
-func (g *Generation) setBudget(of plan.Owner, l plan.Limit) (budgetNumber, error) {
-	if l.Max == 0 {
+// setBudget gives one amount of a limit its budget and returns its number, or ErrFull.
+// One that is there goes on knowing its flows, and changes with SettleLimits. 0 is no
+// limit.
+func (g *Generation) setBudget(of plan.Owner, l amount) (budgetNumber, error) {
+	if l.rate == 0 {
 		return none, nil
 	}
 	if err := g.ensureLimiter(); err != nil {
@@ -155,13 +147,13 @@ func (g *Generation) setBudget(of plan.Owner, l plan.Limit) (budgetNumber, error
 		}
 	}
 	if g.wanted == nil {
-		g.wanted = map[plan.Owner]plan.Limit{}
+		g.wanted = map[plan.Owner]amount{}
 	}
 	g.wanted[of] = l
 	return n, nil
 }
 
-func (g *Generation) addBudget(all *numbering, of plan.Owner, l plan.Limit) (budgetNumber, error) {
+func (g *Generation) addBudget(all *numbering, of plan.Owner, l amount) (budgetNumber, error) {
 	n := all.free(g.memory.budgets.MaxEntries())
 	if n == none {
 		return none, fmt.Errorf("make a limit: %w", ErrFull)

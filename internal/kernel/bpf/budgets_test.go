@@ -12,11 +12,11 @@ import (
 // numberFor is the number of an owner's budget.
 func numberFor(t *testing.T, g *Generation, of plan.Owner) budgetNumber {
 	t.Helper()
-	n, err := g.numberOf(of)
+	all, err := g.numbers()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return all.of[of].number
 }
 
 func lookUpBudget(t *testing.T, g *Generation, n budgetNumber) (b limitBudget) {

@@ -55,7 +55,7 @@ func TestCountersGoOn(t *testing.T) {
 	}
 	w.number++
 	fresh := begin(t, w.room, w.number, ports(4000), bare)
-	if err := fresh.LoadLink(w.link.Index, ports(4000), w.promises(), plan.FirstID+7, []plan.ContractID{plan.FirstID}); err != nil {
+	if err := fresh.LoadLink(w.link.Index, ports(4000), w.promises(), []plan.ContractID{plan.FirstID}); err != nil {
 		t.Fatal(err)
 	}
 	w.attach(fresh)

@@ -19,16 +19,17 @@ import (
 // or Program for each link, and RemoveGeneration of the one before it. Close
 // releases the descriptors; what is pinned and attached stays.
 type Generation struct {
-	Number  uint32
-	room    Room
-	memory  memory
-	tables  map[string]*ebpf.Map // the tables of the rules, by name
-	links   map[int]linkTables
-	births  []link.Link
-	receive *receiveTables // nil until it is loaded or opened
+	Number   uint32
+	room     Room
+	memory   memory
+	tables   map[string]*ebpf.Map // the tables of the rules, by name
+	links    map[int]linkTables
+	births   []link.Link
+	capacity uint32         // for contracts, of each link
+	receive  *receiveTables // nil until it is loaded or opened
 
-	numbered *numbering                // of the budgets, once it is known
-	wanted   map[plan.Owner]plan.Limit // the limits that it was given
+	numbered *numbering            // of the budgets, once it is known
+	wanted   map[plan.Owner]amount // the limits that it was given
 }
 
 // Options says how large the tables are and what the births watch.
@@ -38,7 +39,10 @@ type Options struct {
 	Controller int  // index of its controller in the kernel's list, as [ControllerIndex] gives it; -1: none
 	Births     bool // follow births and deaths: the kernel has raw tracepoints
 	Limits     bool // hold limits that come later: the kernel can hold them
-	LinkLimits int  // how many limits hold on one link alone
+	LinkLimits int  // how many limits hold on one link alone, one of bytes and of packets being two
+
+	Links   int             // how many links it will have
+	Highest plan.ContractID // the highest number of a contract
 }
 
 // Room for what comes between two applies: cgroups that are born, and limits of
@@ -51,7 +55,7 @@ const (
 // ruleTables lists the tables of a generation that are no link's own.
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
-	linkEgressMapTuples, linkEgressMapLimiter, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
+	linkEgressMapTuples, linkEgressMapLimiter, limitMapLinks, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
 }
 
 // Begin makes the tables of generation n and lets the births write into them:
@@ -73,9 +77,16 @@ func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 	if err != nil {
 		return nil, err
 	}
+	g.capacity = capacityFor(o.Highest)
 	err = g.eachTable(sizes(rules, o), makeTable)
-	if n := len(rules.Limits) + len(rules.Arriving) + o.LinkLimits; err == nil && (o.Limits || n > 0) {
-		err = g.makeBudgets(n)
+	budgets := o.LinkLimits
+	for _, limits := range []map[plan.ContractID]plan.Limit{rules.Limits, rules.Arriving} {
+		for _, l := range limits {
+			budgets += len(l.Amounts())
+		}
+	}
+	if err == nil && (o.Limits || budgets > 0) {
+		err = g.makeBudgets(budgets)
 	}
 	if err == nil {
 		err = g.fillBirths(rules.Births)
@@ -124,8 +135,13 @@ func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSp
 	if err != nil {
 		return err
 	}
+	limit, err := copied(parseLimit)
+	if err != nil {
+		return err
+	}
+	limit.Maps[limitMapLinks].InnerMap.MaxEntries = max(g.capacity, 1)
 	for _, name := range ruleTables {
-		spec := cmp.Or(egress.Maps[name], births.Maps[name])
+		spec := cmp.Or(egress.Maps[name], births.Maps[name], limit.Maps[name])
 		if n, ok := size[name]; ok {
 			spec.MaxEntries = uint32(max(n, 1))
 		}
@@ -149,6 +165,7 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthPaths:    len(rules.Births.Paths),
 		birthsMapBirthPrefixes: len(rules.Births.Prefixes),
 		birthsMapBirthNames:    len(rules.Births.Names),
+		limitMapLinks:          int(linkEgressLinkNumberFIRST_LINK) + o.Links,
 	}
 	if rules.Controller1 != "" {
 		size[linkEgressMapCgroups1] = cgroups

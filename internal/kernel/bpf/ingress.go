@@ -13,8 +13,8 @@ import (
 // loadIngress loads link_ingress for a link with a limit of what arrives by it; nil
 // for all others.
 func (g *Generation) loadIngress(index int, l plan.LinkRules) (*ebpf.Program, error) {
-	n, err := g.setBudget(plan.Owner{Contract: plan.OwnIngress, Link: index}, l.Ingress)
-	if err != nil || n == none {
+	own, err := g.ownBudgets(plan.OwnIngress, index, l.Ingress)
+	if err != nil || own == 0 {
 		return nil, err
 	}
 	spec, err := copied(parseIngress)
@@ -22,7 +22,7 @@ func (g *Generation) loadIngress(index int, l plan.LinkRules) (*ebpf.Program, er
 		return nil, err
 	}
 	err = errors.Join(
-		spec.Variables[linkIngressVarBudget].Set(uint32(n)),
+		spec.Variables[linkIngressVarOwnBudgets].Set(own),
 		spec.Variables[linkIngressVarL2Length].Set(uint32(l.L2)),
 	)
 	if err != nil {
@@ -62,7 +62,7 @@ func (g *Generation) OwnLimits(index int) (egress, ingress plan.Limit, err error
 	if err != nil {
 		return egress, ingress, err
 	}
-	egress = limits.of[plan.Owner{Contract: plan.OwnEgress, Link: index}].limit
-	ingress = limits.of[plan.Owner{Contract: plan.OwnIngress, Link: index}].limit
+	egress = limits.limitOf(plan.Owner{Contract: plan.OwnEgress, Link: index})
+	ingress = limits.limitOf(plan.Owner{Contract: plan.OwnIngress, Link: index})
 	return egress, ingress, nil
 }

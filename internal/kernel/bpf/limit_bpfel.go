@@ -18,6 +18,7 @@ type limitBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
+	Packets     uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -83,8 +84,8 @@ type limitPaced struct {
 	Head    uint32
 	Pace    uint32
 	Own     uint32
-	End     uint32
-	Stakes  [10]struct {
+	Mean    uint32
+	Stakes  [20]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
@@ -111,6 +112,7 @@ type limitPaced struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	limitMapBudgets = "budgets"
+	limitMapLinks   = "links"
 	limitMapPaces   = "paces"
 	limitProgLimit  = "limit"
 )
@@ -165,6 +167,7 @@ type limitProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type limitMapSpecs struct {
 	Budgets *ebpf.MapSpec `ebpf:"budgets"`
+	Links   *ebpf.MapSpec `ebpf:"links"`
 	Paces   *ebpf.MapSpec `ebpf:"paces"`
 }
 
@@ -195,12 +198,14 @@ func (o *limitObjects) Close() error {
 // It can be passed to loadLimitObjects or ebpf.CollectionSpec.LoadAndAssign.
 type limitMaps struct {
 	Budgets *ebpf.Map `ebpf:"budgets"`
+	Links   *ebpf.Map `ebpf:"links"`
 	Paces   *ebpf.Map `ebpf:"paces"`
 }
 
 func (m *limitMaps) Close() error {
 	return _LimitClose(
 		m.Budgets,
+		m.Links,
 		m.Paces,
 	)
 }

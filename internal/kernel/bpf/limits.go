@@ -11,7 +11,6 @@ import (
 
 	"github.com/weir-net/weir/internal/fair"
 	"github.com/weir-net/weir/internal/plan"
-	"github.com/weir-net/weir/internal/policy"
 )
 
 // ErrNoLimits says that link_egress of a generation does not ask for limits: it was
@@ -25,7 +24,7 @@ func (g *Generation) asksLimits() bool { return g.memory.budgets.MaxEntries() > 
 // fillLimits gives each limited contract its budget.
 func (g *Generation) fillLimits(limits map[plan.ContractID]plan.Limit) error {
 	for _, id := range slices.Sorted(maps.Keys(limits)) {
-		if _, err := g.setBudget(plan.Owner{Contract: id}, limits[id]); err != nil {
+		if _, _, err := g.setBudgets(plan.Owner{Contract: id}, limits[id]); err != nil {
 			return err
 		}
 	}
@@ -80,11 +79,14 @@ func (g *Generation) SetLimit(id plan.ContractID, l plan.Limit) error {
 	if !g.asksLimits() {
 		return ErrNoLimits
 	}
-	return g.changeBudget(plan.Owner{Contract: id}, l)
+	return g.changeBudgets(plan.Owner{Contract: id}, l)
 }
 
 // changeBudget is setBudget with effect at once.
-func (g *Generation) changeBudget(of plan.Owner, l plan.Limit) error {
+func (g *Generation) changeBudget(of plan.Owner, l amount) error {
+	if l.rate == 0 {
+		return nil
+	}
 	n, err := g.setBudget(of, l)
 	if err != nil {
 		return err
@@ -100,7 +102,7 @@ func (g *Generation) changeBudget(of plan.Owner, l plan.Limit) error {
 }
 
 // relimit has the kernel change a limit in place.
-func (g *Generation) relimit(n budgetNumber, l plan.Limit) error {
+func (g *Generation) relimit(n budgetNumber, l amount) error {
 	spec, err := copied(parseRelimit)
 	if err != nil {
 		return err
@@ -137,7 +139,7 @@ func (g *Generation) relimit(n budgetNumber, l plan.Limit) error {
 // RemoveLimit takes a contract's limit of all links together away. One without is
 // fine.
 func (g *Generation) RemoveLimit(id plan.ContractID) error {
-	return g.removeBudget(plan.Owner{Contract: id})
+	return g.removeBudgets(plan.Owner{Contract: id})
 }
 
 // HasLimits reports whether anything that is sent has a limit.
@@ -169,13 +171,10 @@ func (g *Generation) limits() (map[plan.ContractID]plan.Limit, error) {
 		if limits == nil {
 			limits = make(map[plan.ContractID]plan.Limit, len(all))
 		}
-		limits[plan.ContractID(b.Contract)] = limitOf(b)
+		of := owner(b)
+		limits[of.Contract] = amountIn(b).join(limits[of.Contract], of)
 	}
 	return limits, nil
-}
-
-func limitOf(b limitBudget) plan.Limit {
-	return plan.Limit{Max: policy.Rate(b.Limit * 8), Burst: policy.Size(b.Burst)}
 }
 
 // Held returns what became of the packets below each limit.
@@ -195,14 +194,18 @@ func (g *Generation) Held() (map[plan.Owner]plan.Held, error) {
 			b.Last = 0
 		}
 		streams := b.StreamsPaid / fair.Fraction // until when its bucket is paid
-		held[owner(b)] = plan.Held{
-			Bytes:   b.Total + b.Bytes,
+		h := plan.Held{
 			Dropped: b.Dropped,
 			Marked:  b.Marked,
-			Last:    policy.Rate(b.Last * 8),
-			Most:    policy.Rate(b.Busiest * 8),
 			Streams: streams != 0 && streams+uint64(plan.LimitWindow) >= b.Window,
 		}
+		of := owner(b)
+		if of.Packets {
+			h.Passed, h.Last, h.Most = counted(b.Total+b.Bytes), counted(b.Last), counted(b.Busiest)
+		} else {
+			h.Passed, h.Last, h.Most = b.Total+b.Bytes, b.Last*8, b.Busiest*8
+		}
+		held[of] = h
 	}
 	return held, nil
 }

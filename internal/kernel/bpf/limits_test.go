@@ -34,23 +34,31 @@ func (w *wire) limit(limits map[plan.Owner]policy.Rate) *Generation {
 	return w.publishTo(rules, promises, o)
 }
 
-// limit files limits where they belong.
+// limit files limits where they belong: bandwidth, and packets a second in its place.
 func limit(rules *plan.Rules, l *plan.LinkRules, limits map[plan.Owner]policy.Rate) {
 	rules.Limits = map[plan.ContractID]plan.Limit{}
 	for of, max := range limits {
+		add := func(to plan.Limit) plan.Limit {
+			if of.Packets {
+				to.PPS = policy.PacketRate(max)
+			} else {
+				to.Max = max
+			}
+			return to
+		}
 		p := l.Contracts[of.Contract]
 		switch {
 		case of.Contract == plan.OwnEgress:
-			l.Egress.Max = max
+			l.Egress = add(l.Egress)
 			continue
 		case of.Contract == plan.OwnIngress:
-			l.Ingress.Max = max
+			l.Ingress = add(l.Ingress)
 			continue
 		case of.Link == 0:
-			rules.Limits[of.Contract] = plan.Limit{Max: max}
+			rules.Limits[of.Contract] = add(rules.Limits[of.Contract])
 			p.Limited = true
 		default:
-			p.Here.Max = max
+			p.Here = add(p.Here)
 		}
 		l.Contracts[of.Contract] = p
 	}
@@ -192,7 +200,7 @@ func TestLimitHolds(t *testing.T) {
 			g := w.limited(rate)
 			came, marked, sendings := w.burst(t, 1000, sent, 0)
 			checkBurst(t, came, sendings, rate)
-			if h := held(t, g); h.Dropped != uint64(sent-came) || marked != 0 || h.Marked != 0 || h.Bytes < uint64(came)*packet {
+			if h := held(t, g); h.Dropped != uint64(sent-came) || marked != 0 || h.Marked != 0 || h.Passed < uint64(came)*packet {
 				t.Errorf("%d came, %d marked: %+v", came, marked, h)
 			}
 		})
@@ -202,7 +210,7 @@ func TestLimitHolds(t *testing.T) {
 		if came, _, _ := w.burst(t, 2000, 500, 0); came != 500 {
 			t.Errorf("%d of 500 packets of another contract came", came)
 		}
-		if h := held(t, g); h.Dropped != 0 || h.Bytes != 0 {
+		if h := held(t, g); h.Dropped != 0 || h.Passed != 0 {
 			t.Errorf("the limit was charged for another contract: %+v", h)
 		}
 	})
@@ -298,9 +306,36 @@ func TestLimitPassesResets(t *testing.T) {
 		if !errors.Is(err, unix.ECONNREFUSED) {
 			t.Errorf("nobody listens: %v", err)
 		}
-		if after := held(t, g); after.Dropped != before.Dropped || after.Bytes <= before.Bytes {
+		if after := held(t, g); after.Dropped != before.Dropped || after.Passed <= before.Passed {
 			t.Errorf("%v before the reset, then %v", before, after)
 		}
+	}
+}
+
+// TestPacketsAreCounted sends datagrams that the kernel cuts into ten on their way out:
+// a limit of packets counts ten, passes them together and holds the next.
+func TestPacketsAreCounted(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	w.sink(1000)
+	const pps, segment, segments, sends = 20, 200, 10, 4
+	g := w.limit(map[plan.Owner]policy.Rate{{Contract: plan.FirstID, Packets: true}: pps})
+	var client net.Conn
+	var err error
+	w.here.Do(func() { client, err = net.Dial("udp4", w.to4(1000)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	setInt(t, client.(*net.UDPConn), unix.IPPROTO_UDP, unix.UDP_SEGMENT, segment)
+	for range sends { // ten packets are half a second's
+		if _, err := client.Write(make([]byte, segments*segment)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := held(t, g); h.Passed < segments || h.Passed > segments+1 || h.Dropped != (sends-1)*segments {
+		t.Errorf("%+v of %d times %d packets", h, sends, segments)
 	}
 }
 

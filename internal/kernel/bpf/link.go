@@ -55,29 +55,28 @@ func (g *Generation) linkDir(index int) string {
 	return filepath.Join(g.room.generationDir(g.Number), strconv.Itoa(index))
 }
 
-// LoadLink loads link_egress for one link with its promises and pins it. Numbers
-// of contracts run up to highest. The counters of an older generation go on,
-// but for those of fresh contracts, which begin at zero.
-func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, highest plan.ContractID, fresh []plan.ContractID) error {
+// LoadLink loads link_egress for one link with its promises and pins it. The counters
+// of an older generation go on, but for those of fresh contracts, which begin at zero.
+func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fresh []plan.ContractID) error {
 	if err := os.MkdirAll(g.linkDir(index), 0o700); err != nil {
 		return fmt.Errorf("create pin directory: %w", err)
 	}
-	own, err := g.setBudget(plan.Owner{Contract: plan.OwnEgress, Link: index}, l.Egress)
+	own, err := g.ownBudgets(plan.OwnEgress, index, l.Egress)
 	if err != nil {
 		return err
 	}
-	spec, err := g.egressOf(rules, l, own)
+	number := linkEgressLinkNumberFIRST_LINK + linkEgressLinkNumber(len(g.links))
+	spec, err := g.egressOf(number, rules, l, own)
 	if err != nil {
 		return err
 	}
-	capacity := capacityFor(highest)
 	o := g.shared(spec)
-	spec.Maps[linkEgressMapContracts].MaxEntries = capacity
-	spec.Maps[linkEgressMapCounters].MaxEntries = capacity
+	spec.Maps[linkEgressMapContracts].MaxEntries = g.capacity
+	spec.Maps[linkEgressMapCounters].MaxEntries = g.capacity
 	older := g.olderCounters(index, spec.Maps[linkEgressMapCounters])
 	if older != nil {
 		defer older.Close()
-		if older.MaxEntries() == capacity {
+		if older.MaxEntries() == g.capacity {
 			o.MapReplacements[linkEgressMapCounters] = older
 		}
 	}
@@ -86,6 +85,9 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 		return err
 	}
 	err = g.fillPromises(index, t.contracts, l.Contracts)
+	if err == nil {
+		err = g.tables[limitMapLinks].Put(uint32(number), t.contracts)
+	}
 	if err == nil {
 		t.ingress, err = g.loadIngress(index, l)
 	}
@@ -103,21 +105,28 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, hig
 	return nil
 }
 
-// egressOf is link_egress for the next link of the generation.
-func (g *Generation) egressOf(rules plan.Rules, l plan.LinkRules, own budgetNumber) (*ebpf.CollectionSpec, error) {
+// ownBudgets gives a link's own limit in one direction its budgets, as its programs take
+// their numbers: 0 is none.
+func (g *Generation) ownBudgets(direction plan.ContractID, index int, l plan.Limit) (uint32, error) {
+	bytes, packets, err := g.setBudgets(plan.Owner{Contract: direction, Link: index}, l)
+	return uint32(bytes) | uint32(packets)<<16, err
+}
+
+// egressOf is link_egress for a link of the generation.
+func (g *Generation) egressOf(number linkEgressLinkNumber, rules plan.Rules, l plan.LinkRules, own uint32) (*ebpf.CollectionSpec, error) {
 	spec, err := copied(parseEgress)
 	if err != nil {
 		return nil, err
 	}
 	err = errors.Join(
 		spec.Variables[linkEgressVarGeneration].Set(g.Number),
-		spec.Variables[linkEgressVarThisLink].Set(linkEgressLinkNumberFIRST_LINK+linkEgressLinkNumber(len(g.links))),
+		spec.Variables[linkEgressVarThisLink].Set(number),
 		spec.Variables[linkEgressVarTupleCount].Set(uint32(len(rules.Tuples))),
 		spec.Variables[linkEgressVarDscpMatters].Set(dscpMatters(rules.Tuples)),
 		spec.Variables[linkEgressVarL2Length].Set(uint32(l.L2)),
 		spec.Variables[linkEgressVarBucketMask].Set(l.BucketMask),
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits()),
-		spec.Variables[linkEgressVarOwnBudget].Set(uint32(own)),
+		spec.Variables[linkEgressVarOwnBudgets].Set(own),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set link_egress: %w", err)

@@ -135,7 +135,7 @@ func TestCapacity(t *testing.T) {
 func TestLoadLinkRefused(t *testing.T) {
 	g := begin(t, newRoom(t), 1, noRules(), bare)
 	load(t, g, 3, noRules(), promises(0))
-	if err := g.LoadLink(3, noRules(), promises(0), plan.FirstID, nil); err == nil || errors.Is(err, ErrAbsent) {
+	if err := g.LoadLink(3, noRules(), promises(0), nil); err == nil || errors.Is(err, ErrAbsent) {
 		t.Errorf("loaded a link twice: %v", err)
 	}
 }

@@ -21,12 +21,15 @@ type linkEgressAbove struct {
 }
 
 type linkEgressContract struct {
-	_        structs.HostLayout
-	Priority uint32
-	Serial   uint16
-	Together uint16
-	Here     uint16
-	Pad      uint16
+	_               structs.HostLayout
+	Priority        uint32
+	Serial          uint16
+	Limited         uint8
+	Pad             uint8
+	Together        uint16
+	TogetherPackets uint16
+	Here            uint16
+	HerePackets     uint16
 }
 
 type linkEgressCounter struct {
@@ -106,7 +109,7 @@ const (
 	linkEgressVarKnowsMptcp  = "knows_mptcp"
 	linkEgressVarL2Length    = "l2_length"
 	linkEgressVarLimits      = "limits"
-	linkEgressVarOwnBudget   = "own_budget"
+	linkEgressVarOwnBudgets  = "own_budgets"
 	linkEgressVarThisLink    = "this_link"
 	linkEgressVarTupleCount  = "tuple_count"
 )
@@ -184,7 +187,7 @@ type linkEgressVariableSpecs struct {
 	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
 	Limits      *ebpf.VariableSpec `ebpf:"limits"`
-	OwnBudget   *ebpf.VariableSpec `ebpf:"own_budget"`
+	OwnBudgets  *ebpf.VariableSpec `ebpf:"own_budgets"`
 	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
 	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
 }
@@ -250,7 +253,7 @@ type linkEgressVariables struct {
 	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.Variable `ebpf:"l2_length"`
 	Limits      *ebpf.Variable `ebpf:"limits"`
-	OwnBudget   *ebpf.Variable `ebpf:"own_budget"`
+	OwnBudgets  *ebpf.Variable `ebpf:"own_budgets"`
 	ThisLink    *ebpf.Variable `ebpf:"this_link"`
 	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
 }

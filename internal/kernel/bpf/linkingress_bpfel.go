@@ -18,6 +18,7 @@ type linkIngressBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
+	Packets     uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -83,8 +84,8 @@ type linkIngressPaced struct {
 	Head    uint32
 	Pace    uint32
 	Own     uint32
-	End     uint32
-	Stakes  [10]struct {
+	Mean    uint32
+	Stakes  [20]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
@@ -113,8 +114,8 @@ const (
 	linkIngressMapBudgets      = "budgets"
 	linkIngressMapPaces        = "paces"
 	linkIngressProgLinkIngress = "link_ingress"
-	linkIngressVarBudget       = "budget"
 	linkIngressVarL2Length     = "l2_length"
+	linkIngressVarOwnBudgets   = "own_budgets"
 )
 
 // loadLinkIngress returns the embedded CollectionSpec for linkIngress.
@@ -174,8 +175,8 @@ type linkIngressMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkIngressVariableSpecs struct {
-	Budget   *ebpf.VariableSpec `ebpf:"budget"`
-	L2Length *ebpf.VariableSpec `ebpf:"l2_length"`
+	L2Length   *ebpf.VariableSpec `ebpf:"l2_length"`
+	OwnBudgets *ebpf.VariableSpec `ebpf:"own_budgets"`
 }
 
 // linkIngressObjects contains all objects after they have been loaded into the kernel.
@@ -213,8 +214,8 @@ func (m *linkIngressMaps) Close() error {
 //
 // It can be passed to loadLinkIngressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkIngressVariables struct {
-	Budget   *ebpf.Variable `ebpf:"budget"`
-	L2Length *ebpf.Variable `ebpf:"l2_length"`
+	L2Length   *ebpf.Variable `ebpf:"l2_length"`
+	OwnBudgets *ebpf.Variable `ebpf:"own_budgets"`
 }
 
 // linkIngressPrograms contains all programs after they have been loaded into the kernel.

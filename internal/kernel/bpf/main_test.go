@@ -58,9 +58,10 @@ func promises(n int) plan.LinkRules {
 	return r
 }
 
-// begin makes and fills generation n.
+// begin makes and fills generation n, which may have a few links.
 func begin(t testing.TB, r Room, n uint32, rules plan.Rules, o Options) *Generation {
 	t.Helper()
+	o.Links = max(o.Links, 4)
 	g, err := r.Begin(n, rules, o)
 	if err != nil {
 		t.Fatal(err)
@@ -75,11 +76,7 @@ func begin(t testing.TB, r Room, n uint32, rules plan.Rules, o Options) *Generat
 // load gives a generation its program for a link.
 func load(t testing.TB, g *Generation, index int, rules plan.Rules, l plan.LinkRules) {
 	t.Helper()
-	highest := plan.Unclassified
-	for id := range l.Contracts {
-		highest = max(highest, id)
-	}
-	if err := g.LoadLink(index, rules, l, highest, nil); err != nil {
+	if err := g.LoadLink(index, rules, l, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,10 +11,10 @@ const none budgetNumber = 0
 // maxBudgets is how many numbers there are, none included.
 const maxBudgets = 1 << 16
 
-// An assigned is a limit with the number of its budget.
+// An assigned is what one budget lets pass, with its number.
 type assigned struct {
 	number budgetNumber
-	limit  plan.Limit
+	limit  amount
 }
 
 // A numbering is which number each limit has, and which serial each number, that a
@@ -49,4 +49,24 @@ func (n *numbering) free(below uint32) budgetNumber {
 		}
 	}
 	return none
+}
+
+// limitOf is the limit that the two budgets of an owner hold.
+func (n *numbering) limitOf(of plan.Owner) (l plan.Limit) {
+	for _, of := range both(of) {
+		l = n.of[of].limit.join(l, of)
+	}
+	return l
+}
+
+// named is the limit that the two budgets with these numbers hold, as far as they are the
+// owner's.
+func (n *numbering) named(of plan.Owner, bytes, packets uint16) (l plan.Limit) {
+	numbers := [...]budgetNumber{budgetNumber(bytes), budgetNumber(packets)}
+	for i, of := range both(of) {
+		if is, known := n.of[of]; known && is.number == numbers[i] {
+			l = is.limit.join(l, of)
+		}
+	}
+	return l
 }

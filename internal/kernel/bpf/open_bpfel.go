@@ -25,8 +25,8 @@ type openPaced struct {
 	Head    uint32
 	Pace    uint32
 	Own     uint32
-	End     uint32
-	Stakes  [10]struct {
+	Mean    uint32
+	Stakes  [20]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16

@@ -18,6 +18,7 @@ type paceBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
+	Packets     uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -83,8 +84,8 @@ type pacePaced struct {
 	Head    uint32
 	Pace    uint32
 	Own     uint32
-	End     uint32
-	Stakes  [10]struct {
+	Mean    uint32
+	Stakes  [20]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16

@@ -29,18 +29,22 @@ func (g *Generation) fillPromises(index int, m *ebpf.Map, promises map[plan.Cont
 // budget here; the one of all links together has it.
 func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (linkEgressContract, error) {
 	c := linkEgressContract{Priority: p.Priority, Serial: p.Serial}
-	if p.Limited {
-		n, err := g.numberOf(plan.Owner{Contract: id})
-		if err != nil {
-			return c, err
-		}
-		c.Together = uint16(n)
-	}
 	if id < plan.FirstID { // a link's own limits go by these
 		return c, nil
 	}
-	n, err := g.setBudget(plan.Owner{Contract: id, Link: index}, p.Here)
-	c.Here = uint16(n)
+	if p.Limited {
+		all, err := g.numbers()
+		if err != nil {
+			return c, err
+		}
+		of := both(plan.Owner{Contract: id})
+		c.Together, c.TogetherPackets = uint16(all.of[of[0]].number), uint16(all.of[of[1]].number)
+	}
+	bytes, packets, err := g.setBudgets(plan.Owner{Contract: id, Link: index}, p.Here)
+	c.Here, c.HerePackets = uint16(bytes), uint16(packets)
+	if c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none) {
+		c.Limited = 1
+	}
 	return c, err
 }
 
@@ -65,11 +69,11 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 			continue
 		}
 		p := plan.Promise{Priority: c.Priority, Serial: c.Serial}
-		together := plan.Owner{Contract: plan.ContractID(id)}
-		here := plan.Owner{Contract: plan.ContractID(id), Link: index}
-		p.Limited = c.Together != 0 && limits.owners[budgetNumber(c.Together)] == together
-		if c.Here != 0 && limits.owners[budgetNumber(c.Here)] == here {
-			p.Here = limits.of[here].limit
+		if c.Limited != 0 {
+			together := plan.Owner{Contract: plan.ContractID(id)}
+			l := limits.named(together, c.Together, c.TogetherPackets)
+			p.Limited = l != (plan.Limit{}) && l == limits.limitOf(together)
+			p.Here = limits.named(plan.Owner{Contract: plan.ContractID(id), Link: index}, c.Here, c.HerePackets)
 		}
 		promises[plan.ContractID(id)] = p
 	}

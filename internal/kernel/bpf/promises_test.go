@@ -23,13 +23,15 @@ func TestPromisesReadBack(t *testing.T) {
 			l.Contracts[plan.ContractID(id)] = plan.Promise{Priority: priority, Serial: rapid.Uint16Min(1).Draw(rt, "serial")}
 			highest = max(highest, plan.ContractID(id))
 		}
-		g, err := room.Begin(n, noRules(), bare)
+		o := bare
+		o.Links, o.Highest = 1, highest
+		g, err := room.Begin(n, noRules(), o)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		defer g.Close()
 		defer room.RemoveGeneration(n)
-		if err := g.LoadLink(3, noRules(), l, highest, nil); err != nil {
+		if err := g.LoadLink(3, noRules(), l, nil); err != nil {
 			rt.Fatal(err)
 		}
 		again, err := room.Open(n)

@@ -131,11 +131,12 @@ func (g *Generation) openReceive() (*receiveTables, error) {
 // putArriving writes what the sockets of a contract may receive. The zero Limit is
 // none.
 func (g *Generation) putArriving(m *ebpf.Map, c plan.Contract, l plan.Limit) error {
-	n, err := g.setBudget(plan.Owner{Contract: c.ID, Link: plan.AtSockets}, l)
+	bytes, packets, err := g.setBudgets(plan.Owner{Contract: c.ID, Link: plan.AtSockets}, l)
 	if err != nil {
 		return err
 	}
-	is := socketIngressContract{Priority: plan.Keep, Serial: c.Serial, Together: uint16(n)}
+	is := socketIngressContract{Priority: plan.Keep, Serial: c.Serial}
+	is.Together, is.TogetherPackets = uint16(bytes), uint16(packets)
 	if err := m.Put(uint32(c.ID), is); err != nil {
 		return fmt.Errorf("write what contract %d may receive: %w", c.ID, named(err))
 	}
@@ -146,7 +147,7 @@ func (g *Generation) putArriving(m *ebpf.Map, c plan.Contract, l plan.Limit) err
 // Limit is none. The first one brings socket_ingress, which all contracts are told to,
 // and the last one takes it off. It returns ErrNoLimits and ErrFull.
 func (g *Generation) SetArriving(c plan.Contract, l plan.Limit, all map[string]plan.Contract) error {
-	if l.Max == 0 {
+	if l == (plan.Limit{}) {
 		return g.removeArriving(c)
 	}
 	t, err := g.openReceive()
@@ -156,7 +157,7 @@ func (g *Generation) SetArriving(c plan.Contract, l plan.Limit, all map[string]p
 	if err != nil {
 		return err
 	}
-	if err := g.changeBudget(plan.Owner{Contract: c.ID, Link: plan.AtSockets}, l); err != nil {
+	if err := g.changeBudgets(plan.Owner{Contract: c.ID, Link: plan.AtSockets}, l); err != nil {
 		return err
 	}
 	if err := g.putArriving(t.contracts, c, l); err != nil {
@@ -173,7 +174,7 @@ func (g *Generation) removeArriving(c plan.Contract) error {
 	of := plan.Owner{Contract: c.ID, Link: plan.AtSockets}
 	t, err := g.openReceive()
 	if errors.Is(err, ErrAbsent) {
-		return g.removeBudget(of) // of a first limit that was broken off
+		return g.removeBudgets(of) // of a first limit that was broken off
 	}
 	if err != nil {
 		return err
@@ -181,7 +182,7 @@ func (g *Generation) removeArriving(c plan.Contract) error {
 	if err := g.putArriving(t.contracts, c, plan.Limit{}); err != nil {
 		return err
 	}
-	if err := g.removeBudget(of); err != nil {
+	if err := g.removeBudgets(of); err != nil {
 		return err
 	}
 	left, err := g.arriving()
@@ -262,8 +263,8 @@ func (g *Generation) arriving() (map[plan.ContractID]plan.Limit, error) {
 	found := map[plan.ContractID]plan.Limit{}
 	for id, c := range all {
 		of := plan.Owner{Contract: plan.ContractID(id), Link: plan.AtSockets}
-		if c.Together != 0 && limits.owners[budgetNumber(c.Together)] == of {
-			found[of.Contract] = limits.of[of].limit
+		if l := limits.named(of, c.Together, c.TogetherPackets); l != (plan.Limit{}) {
+			found[of.Contract] = l
 		}
 	}
 	return found, nil

@@ -101,7 +101,7 @@ func TestReceiveHolds(t *testing.T) {
 			}
 			before := time.Since(begin)
 			h := held(t, g)
-			for h.Bytes/packet+h.Dropped < uint64(packets) && time.Since(begin) < before+time.Second {
+			for h.Passed/packet+h.Dropped < uint64(packets) && time.Since(begin) < before+time.Second {
 				time.Sleep(time.Millisecond)
 				h = held(t, g)
 			}
@@ -112,7 +112,7 @@ func TestReceiveHolds(t *testing.T) {
 			if least := certain(sent, float64(rate)/8) / 2; came < least || float64(came) > most(sent, rate)+1 {
 				t.Errorf("%d packets came, want %d to %.1f", came, least, most(sent, rate)+1)
 			}
-			if h.Bytes < uint64(came)*packet || h.Streams {
+			if h.Passed < uint64(came)*packet || h.Streams {
 				t.Errorf("%d datagrams came: %+v", came, h)
 			}
 		})
@@ -202,7 +202,7 @@ func receivedBelow(t *testing.T, g *Generation) map[plan.ContractID]uint64 {
 	bytes := map[plan.ContractID]uint64{}
 	for of, h := range all {
 		if of.Link == plan.AtSockets {
-			bytes[of.Contract] = h.Bytes
+			bytes[of.Contract] = h.Passed
 		}
 	}
 	return bytes

@@ -63,7 +63,7 @@ func TestRelimit(t *testing.T) {
 	if err := g.SetLimit(plan.FirstID, plan.Limit{Max: 100e6}); err != nil {
 		t.Fatal(err)
 	}
-	was := newBudget(of, plan.Limit{Max: 100e6})
+	was := newBudget(of, amount{rate: 100e6 / 8})
 	was.Tick, was.Load, was.Start, was.Bytes, was.Total, was.Dropped, was.Marked = 7, 3<<10, 11, 12, 13, 14, 15
 	was.Others.Vote, was.Others.Due = 1<<10, 9
 	was.Ring[9] = 3 << 10
@@ -84,7 +84,7 @@ func TestRelimit(t *testing.T) {
 	if got.Window == was.Window || got.Paid == was.Paid || got.StreamsPaid == was.StreamsPaid {
 		t.Errorf("the window began at %d, the bucket is paid until %d", got.Window, got.Paid)
 	}
-	fresh := newBudget(of, plan.Limit{Max: 64e3})
+	fresh := newBudget(of, amount{rate: 64e3 / 8})
 	want.Limit, want.TickLength, want.TickBytes = fresh.Limit, fresh.TickLength, fresh.TickBytes
 	want.Sent, want.Trim = fresh.Sent, fresh.Trim
 	want.Window, want.Paid, want.StreamsPaid = got.Window, got.Paid, got.StreamsPaid

@@ -25,6 +25,7 @@ type socketIngressBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
+	Packets     uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -79,12 +80,15 @@ type socketIngressBudget struct {
 }
 
 type socketIngressContract struct {
-	_        structs.HostLayout
-	Priority uint32
-	Serial   uint16
-	Together uint16
-	Here     uint16
-	Pad      uint16
+	_               structs.HostLayout
+	Priority        uint32
+	Serial          uint16
+	Limited         uint8
+	Pad             uint8
+	Together        uint16
+	TogetherPackets uint16
+	Here            uint16
+	HerePackets     uint16
 }
 
 type socketIngressExe struct {
@@ -134,8 +138,8 @@ type socketIngressPaced struct {
 	Head    uint32
 	Pace    uint32
 	Own     uint32
-	End     uint32
-	Stakes  [10]struct {
+	Mean    uint32
+	Stakes  [20]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16

@@ -18,6 +18,7 @@ type sumsBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
+	Packets     uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64

@@ -36,7 +36,7 @@ func compareSums(t *testing.T, limit plan.Limit, flows int) {
 		t.Fatal(err)
 	}
 	defer kernel.Close()
-	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, limit)); err != nil {
+	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, amountOf(limit, plan.Owner{}))); err != nil {
 		t.Fatal(err)
 	}
 	b := fair.NewBudget(uint64(limit.Max)/8, 0)
@@ -94,7 +94,7 @@ func TestSumsOfWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kernel.Close()
-	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, plan.Limit{Max: 8e6})); err != nil {
+	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, amount{rate: 1e6})); err != nil {
 		t.Fatal(err)
 	}
 	const second = 1e9

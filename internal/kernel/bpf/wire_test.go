@@ -89,6 +89,9 @@ func (w *wire) publish(rules plan.Rules, o Options) *Generation {
 func (w *wire) publishTo(rules plan.Rules, l plan.LinkRules, o Options) *Generation {
 	w.t.Helper()
 	w.number++
+	for id := range l.Contracts {
+		o.Highest = max(o.Highest, id)
+	}
 	g := begin(w.t, w.room, w.number, rules, o)
 	load(w.t, g, w.link.Index, rules, l)
 	if err := g.AttachSockets(rules, o); err != nil {
