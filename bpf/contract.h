@@ -30,12 +30,31 @@ enum contract_id {
 struct contract {
 	__u32 priority; /* skb->priority as it is written, or PRIORITY_KEEP */
 	__u16 serial;	/* tags that carry another serial are of a dead contract */
-	__u8 limited;	/* whether it has any of these budgets; 0 is none */
-	__u8 pad;
+	__u8 limited;	/* whether it has any of these budgets, or of prefixes; 0 is none */
+	__u8 prefixes;	/* whether it has some of what it sends to prefixes */
 	__u16 together; /* the budget of its packets on all links, or of what its sockets receive */
 	__u16 together_packets;
 	__u16 here;	/* and the one of those on this link */
 	__u16 here_packets;
+};
+
+/*
+ * A prefix to which a contract may send only so much. The contract and the family are
+ * always whole: IPv4, mapped into IPv6, is in no prefix of IPv6's.
+ */
+struct prefix {
+	__u32 bits; /* of what follows */
+	__u16 contract;
+	__u16 family; /* 4 or 6 */
+	__u32 address[4]; /* network byte order */
+};
+
+/* The budgets of what goes to some prefixes together. */
+struct toward {
+	__u16 number; /* which of the contract's it is */
+	__u16 bytes;
+	__u16 packets;
+	__u16 pad;
 };
 
 /* A tag names a contract explicitly: its serial above its id. 0 is no tag. */
@@ -96,9 +115,10 @@ struct above {
 
 /*
  * The most limits that hold for a packet on its way out of a link: of its contract
- * and of those above, and the link's own, of bytes and of packets.
+ * and of those above, on all links, on this one and to a prefix, and the link's own, each
+ * of bytes and of packets.
  */
-#define BOUNDS (4 * (1 + ABOVE) + 2)
+#define BOUNDS (6 * (1 + ABOVE) + 2)
 
 /* Which header fields a tuple of flow rules looks at. */
 enum tuple_fields {
@@ -161,14 +181,15 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * fifteen and then reads only. A limit of packets counts each as a full segment, so
+ * sixteen and then reads only. A limit of packets counts each as a full segment, so
  * that its bytes are packets times SEGMENT.
  */
 struct budget {
 	__u16 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
 	__u16 serial;	   /* stakes of another serial are in a limit that is gone */
 	__u32 link;	   /* the link that it is of; 0: all together */
-	__u64 packets;	   /* whether it counts packets */
+	__u32 packets;	   /* whether it counts packets */
+	__u32 toward;	   /* the number of its prefixes among the contract's; 0: all that it sends */
 	__u64 limit;	   /* bytes a second */
 	__u64 tick_length; /* resolution at which votes expire, ns */
 	__u64 tick_bytes;  /* what the limit lets pass in a tick, times 1024 */
@@ -260,6 +281,8 @@ struct losses {
 };
 
 _Static_assert(sizeof(struct contract) == 16, "contract");
+_Static_assert(sizeof(struct prefix) == 24, "prefix");
+_Static_assert(sizeof(struct toward) == 8, "toward");
 _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");

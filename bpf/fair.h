@@ -116,8 +116,11 @@ static __always_inline void appraise(struct budget *b)
 	b->chunk = rate * chunk_of(b) / SECOND;
 }
 
-/* advance ends the tick if it is over; of many CPUs that see it, one does. */
-static __noinline __attribute__((unused)) int advance(struct budget *b, __u64 now)
+/*
+ * advance ends the tick if it is over; of many CPUs that see it, one does. It is global, as
+ * charge is: so the kernel proves them once, and not for each path that leads to them.
+ */
+__noinline int advance(struct budget *b, __u64 now)
 {
 	__u64 start, length, bytes, tick, n, i;
 	__s64 expired;
@@ -202,7 +205,7 @@ static __always_inline void ask(struct budget *b, struct flow *f, __u64 now)
 }
 
 /* charge is fair.Budget.Packet: a flow sends so many bytes on the wire now. */
-static __noinline __attribute__((unused)) int charge(struct budget *b, struct flow *f, __u64 now, __u64 wire)
+__noinline int charge(struct budget *b, struct flow *f, __u64 now, __u64 wire)
 {
 	if (!b || !f)
 		return 0;

@@ -2,10 +2,11 @@
 /*
  * limit: holds a packet that leaves a link to the limits that it is below.
  *
- * link_egress goes on here, with the link's number, its own budgets, and the contracts
- * whose limits bind the packet, in cb.
+ * link_egress goes on here, with the link's number, its own budgets, the length of its
+ * headers, and the contracts whose limits bind the packet, in cb.
  */
 #include "hold.h"
+#include "prefixes.h"
 
 /* What contracts mean on each link, by the number that the link has in its generation. */
 struct {
@@ -21,9 +22,10 @@ struct {
 } links SEC(".maps");
 
 /* add_by_id puts the budgets of a contract into a load; of nobody's there are none. */
-static __always_inline void add_by_id(struct load *l, __u32 *n, void *contracts, __u32 id)
+static __always_inline void add_by_id(struct __sk_buff *skb, struct load *l, __u32 *n, void *contracts, __u32 id)
 {
 	struct contract *c = id && contracts ? bpf_map_lookup_elem(contracts, &id) : NULL;
+	__u32 toward;
 
 	if (!c)
 		return;
@@ -31,23 +33,45 @@ static __always_inline void add_by_id(struct load *l, __u32 *n, void *contracts,
 	add(l, n, c->together_packets);
 	add(l, n, c->here);
 	add(l, n, c->here_packets);
+	if (!c->prefixes)
+		return;
+	toward = budgets_toward(skb, id, skb->cb[4] >> 16);
+	add(l, n, toward & 0xffff);
+	add(l, n, toward >> 16);
+}
+
+/*
+ * find_budgets puts the budgets of a packet into its load. It is global: so the kernel
+ * proves what comes after it once, and not for each number of them.
+ */
+__noinline int find_budgets(struct __sk_buff *skb, struct load *l)
+{
+	__u32 link, own, above, n = 0;
+	void *contracts;
+
+	if (!skb || !l)
+		return 0;
+	link = skb->cb[0];
+	own = skb->cb[1];
+	above = skb->cb[3];
+	contracts = bpf_map_lookup_elem(&links, &link);
+	add(l, &n, own & 0xffff);
+	add(l, &n, own >> 16);
+	add_by_id(skb, l, &n, contracts, skb->cb[2]);
+	add_by_id(skb, l, &n, contracts, above & 0xffff);
+	add_by_id(skb, l, &n, contracts, above >> 16);
+	add_by_id(skb, l, &n, contracts, skb->cb[4] & 0xffff);
+	return 0;
 }
 
 SEC("tc")
 int limit(struct __sk_buff *skb)
 {
 	struct load load = { .wire = skb->wire_len, .segments = skb->gso_segs ? skb->gso_segs : 1, .hook = skb->ifindex * 2 };
-	__u32 link = skb->cb[0], own = skb->cb[1], above = skb->cb[3], n = 0;
-	void *contracts = bpf_map_lookup_elem(&links, &link);
 	struct load *l = &load;
 
 	opaque(l);
-	add(l, &n, own & 0xffff);
-	add(l, &n, own >> 16);
-	add_by_id(l, &n, contracts, skb->cb[2]);
-	add_by_id(l, &n, contracts, above & 0xffff);
-	add_by_id(l, &n, contracts, above >> 16);
-	add_by_id(l, &n, contracts, skb->cb[4]);
+	find_budgets(skb, l);
 	return hold(skb, l);
 }
 

@@ -82,7 +82,7 @@ static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above 
 	skb->cb[1] = own_budgets;
 	skb->cb[2] = own;
 	skb->cb[3] = above ? above->contracts[0] | (__u32)above->contracts[1] << 16 : 0;
-	skb->cb[4] = above ? above->contracts[2] : 0;
+	skb->cb[4] = (above ? above->contracts[2] : 0) | l2_length << 16;
 	bpf_tail_call(skb, &limiter, 0);
 }
 

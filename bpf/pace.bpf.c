@@ -93,27 +93,54 @@ struct leave {
 	__u32 budget; /* whose share is the least */
 };
 
-static __always_inline void find_leave(struct paced *p, struct leave *l)
+/*
+ * look_at sees what one stake leaves. It is global, as cut_stake is: so the kernel proves
+ * them once, and not for each stake.
+ */
+__noinline int look_at(struct paced *p, __u32 place, struct leave *l)
 {
 	struct budget *b;
 	struct stake *s;
 	__u64 rate;
+
+	if (!p || !l || place >= STAKES)
+		return 0;
+	s = &p->stakes[place];
+	b = budget_in(s);
+	if (!b || stale(p, s))
+		return 0;
+	s->flow.window = p->window;
+	l->limits += b->limit;
+	rate = share_in(p, b);
+	if (l->share && l->share <= rate)
+		return 0;
+	l->share = rate;
+	l->budget = s->budget;
+	return 0;
+}
+
+/* cut_stake tells a budget that a connection's pace is cut for its load of now. */
+__noinline int cut_stake(struct paced *p, __u32 place)
+{
+	struct budget *b;
+	struct stake *s;
+
+	if (!p || place >= STAKES)
+		return 0;
+	s = &p->stakes[place];
+	b = budget_in(s);
+	if (b && !stale(p, s))
+		cut_pace(b, &s->flow);
+	return 0;
+}
+
+static __always_inline void find_leave(struct paced *p, struct leave *l)
+{
 	__u32 i;
 
-#pragma clang loop unroll(full)
-	for (i = 0; i < STAKES; i++) {
-		s = &p->stakes[i];
-		b = budget_in(s);
-		if (!b || stale(p, s))
-			continue;
-		s->flow.window = p->window;
-		l->limits += b->limit;
-		rate = share_in(p, b);
-		if (l->share && l->share <= rate)
-			continue;
-		l->share = rate;
-		l->budget = s->budget;
-	}
+#pragma clang loop unroll(disable)
+	for (i = 0; i < STAKES; i++)
+		look_at(p, i, l);
 }
 
 /*
@@ -123,16 +150,12 @@ static __always_inline void find_leave(struct paced *p, struct leave *l)
  */
 static __always_inline void cut_paces(struct paced *p, __u32 keeps)
 {
-	struct budget *b;
-	struct stake *s;
 	__u32 i;
 
 #pragma clang loop unroll(full)
 	for (i = 0; i < STAKES; i++) {
-		s = &p->stakes[i];
-		b = s->budget == keeps ? NULL : budget_in(s);
-		if (b && !stale(p, s))
-			cut_pace(b, &s->flow);
+		if (p->stakes[i].budget != keeps)
+			cut_stake(p, i);
 	}
 }
 

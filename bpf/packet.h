@@ -157,28 +157,42 @@ static __always_inline enum parsed parse_ipv6(struct __sk_buff *skb, __u32 offse
 }
 
 /*
+ * find_network finds where the network header of a packet is that starts with a
+ * link-layer header of l2 bytes, and its protocol.
+ */
+static __always_inline bool find_network(struct __sk_buff *skb, __u32 l2, __u32 *offset, __u16 *protocol)
+{
+	__u16 tag[2];
+	int i;
+
+	*protocol = skb->protocol;
+	*offset = l2;
+	/* The frame's own word: skb->protocol of a tagged frame differs between kernels. */
+	if (l2 && !load(skb, l2 - sizeof(*protocol), protocol, sizeof(*protocol), -1))
+		return false;
+	for (i = 0; l2 && i < MAX_VLAN_TAGS; i++) {
+		if (*protocol != bpf_htons(ETH_P_8021Q) && *protocol != bpf_htons(ETH_P_8021AD))
+			break;
+		if (!load(skb, *offset, tag, sizeof(tag), -1))
+			return false;
+		*protocol = tag[1];
+		*offset += sizeof(tag);
+	}
+	return true;
+}
+
+/*
  * parse reads the headers of a packet that starts with a link-layer header of
  * l2 bytes: 14 on Ethernet devices, 0 on those that carry bare IP.
  */
 static __always_inline enum parsed parse(struct __sk_buff *skb, __u32 l2, struct packet *p)
 {
-	__u16 protocol = skb->protocol;
-	__u32 offset = l2;
-	__u16 tag[2];
-	int i;
+	__u16 protocol;
+	__u32 offset;
 
 	__builtin_memset(p, 0, sizeof(*p));
-	/* The frame's own word: skb->protocol of a tagged frame differs between kernels. */
-	if (l2 && !load(skb, l2 - sizeof(protocol), &protocol, sizeof(protocol), -1))
+	if (!find_network(skb, l2, &offset, &protocol))
 		return UNREADABLE;
-	for (i = 0; l2 && i < MAX_VLAN_TAGS; i++) {
-		if (protocol != bpf_htons(ETH_P_8021Q) && protocol != bpf_htons(ETH_P_8021AD))
-			break;
-		if (!load(skb, offset, tag, sizeof(tag), -1))
-			return UNREADABLE;
-		protocol = tag[1];
-		offset += sizeof(tag);
-	}
 	switch (protocol) {
 	case bpf_htons(ETH_P_IP):
 		return parse_ipv4(skb, offset, p);

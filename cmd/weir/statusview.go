@@ -156,7 +156,7 @@ func (v *statusView) promises(s *agent.Status) {
 		switch {
 		case j.PPS != 0:
 			bytes = "" // they are not counted
-		case j.Promise == plan.PromiseIngress:
+		case j.Promise == plan.PromiseIngress || j.To != "":
 			packets = "" // neither are they
 		}
 		t.add(cell{text: workload}, cell{text: where(j)}, cell{text: j.Terms()},

@@ -60,6 +60,9 @@ func rates(t *testing.T, a *Agent, over time.Duration) map[string]float64 {
 		case plan.OwnIngress:
 			text += " ingress"
 		}
+		if of.Toward != 0 {
+			text = fmt.Sprintf("toward %d", of.Toward)
+		}
 		for name, c := range r.IDs.Names {
 			if c.ID == of.Contract {
 				text = strings.TrimSpace(name + " " + text)

@@ -100,6 +100,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 	if l, ok := s.have.Rules.Limits[id]; ok {
 		x.Promises = append(x.Promises, "all links together: "+l.Promise())
 	}
+	for _, toward := range s.have.Rules.TowardTerms(id) {
+		x.Promises = append(x.Promises, "all links together: "+plan.PromiseEgress+" "+toward)
+	}
 	x.Limits = s.limits.Told(x.Workload)
 	if l, ok := s.have.Rules.Arriving[id]; ok {
 		x.Promises = append(x.Promises, "sockets of this host: "+plan.PromiseIngress+" "+l.String())

@@ -153,6 +153,9 @@ func (f Facts) checkLimit(object, key string, at policy.Span, add addFunc) {
 
 // checkLimits asks for a rung of each limit of what a workload sends.
 func (f Facts) checkLimits(p *policy.Policy, w policy.Workload, add addFunc) {
+	if to := w.Contract.Egress.Toward; len(to) > 0 { // only pace knows where packets go
+		f.checkLimit(fmt.Sprintf("workload %q", w.Name), "what goes to prefixes", to[0].Span, add)
+	}
 	for _, l := range sendLimits(p, w.Contract.Egress) {
 		_, why := ChooseLimit(l.Limit, l.on, f)
 		if why == "" || !f.Root {

@@ -8,14 +8,17 @@ type IDs struct {
 	// Shares are the numbers of the shares that workloads have of links: link ->
 	// workload -> number.
 	Shares map[string]map[string]int `json:"shares,omitempty"`
+	// Toward are the numbers of the prefixes to which workloads may send only so much:
+	// workload -> its prefixes in words -> number.
+	Toward map[string]map[string]uint16 `json:"toward,omitempty"`
 }
 
 // Assign returns the ids of exactly these names, at most MaxContracts: known names
 // keep theirs, new ones get a free number and a serial of their own, all others
-// are forgotten. Shares stay as they are. A pair of number and serial comes back after
+// are forgotten. Shares and prefixes stay as they are. A pair of number and serial comes back after
 // 65,535 others at the earliest.
 func (ids IDs) Assign(names []string) IDs {
-	next := IDs{Names: make(map[string]Contract, len(names)), Next: max(ids.Next, 1), Shares: ids.Shares}
+	next := IDs{Names: make(map[string]Contract, len(names)), Next: max(ids.Next, 1), Shares: ids.Shares, Toward: ids.Toward}
 	var used [1 << 16]bool
 	for _, n := range names {
 		if c, ok := ids.Names[n]; ok {

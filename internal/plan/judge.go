@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -33,6 +34,7 @@ type Traffic struct {
 type Judgement struct {
 	Workload string            `json:"workload"` // "": whatever the link carries
 	Link     string            `json:"link"`
+	To       string            `json:"to,omitempty"`                           // of a limit of what goes to prefixes: "to 10.0.0.0/8"
 	Promise  string            `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress or PromiseShare
 	Priority policy.Level      `json:"priority"`                               // -1, Unset, of a limit and a share
 	Max      policy.Rate       `json:"max,omitempty" jsonschema:"type=string"` // of a limit of bandwidth
@@ -40,7 +42,7 @@ type Judgement struct {
 	Min      policy.Rate       `json:"min,omitempty" jsonschema:"type=string"` // of a share
 	Verdict  Verdict           `json:"verdict"`
 	Evidence string            `json:"evidence"`
-	Traffic  Traffic           `json:"traffic"` // at ingress its packets are not counted, nor below a limit of packets its bytes
+	Traffic  Traffic           `json:"traffic"` // at ingress and to prefixes its packets are not counted, nor below a limit of packets its bytes
 }
 
 // The promises that are judged.
@@ -52,7 +54,7 @@ const (
 )
 
 // Terms puts into words what is promised: "priority 15", "at least 20Mbit", "at most
-// 50Mbit", "ingress at most 20Mbit"; of a link, either limit with its direction.
+// 50Mbit", "to 10.0.0.0/8 at most 50Mbit", "ingress at most 20Mbit"; of a link, either limit with its direction.
 func (j Judgement) Terms() string {
 	switch {
 	case j.Promise == PromisePriority:
@@ -62,7 +64,7 @@ func (j Judgement) Terms() string {
 	case j.Workload == "" || j.Promise == PromiseIngress:
 		return j.Promise + " " + j.held().String()
 	}
-	return j.held().String()
+	return strings.TrimSpace(j.To + " " + j.held().String())
 }
 
 // held is the limit that is judged.
@@ -89,6 +91,7 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 		}
 	}
 	var all []Judgement
+	toward := want.Rules.toward()
 	for _, w := range p.Workloads {
 		if w.Via == policy.ViaNetPrio {
 			all = append(all, judgeNetPrio(w, want, wrong)...)
@@ -126,6 +129,11 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 				j.Traffic.Packets += seen[l.Name][id].Packets
 			}
 			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)), false)...)
+		}
+		for _, to := range slices.Sorted(maps.Keys(toward[id])) {
+			t := toward[id][to]
+			j := Judgement{Workload: w.Name, Link: EveryLink, To: to, Promise: PromiseEgress}
+			all = append(all, want.bounded(j.limits(t.Limit, Owner{Contract: id, Toward: t.Number}, held, wrongOf(p.Links, w.Name, wrong)), false)...)
 		}
 		for _, l := range p.Links {
 			if limit := want.Links[l.Name].Rules.Contracts[id].Here; !limit.none() {
@@ -199,7 +207,7 @@ func (j Judgement) limit(limit Limit, owner Owner, held map[Owner]Held, wrong st
 	if owner.Packets {
 		j.Traffic = Traffic{Packets: h.Passed}
 	}
-	evidence := "read back: " + limit.String()
+	evidence := "read back: " + strings.TrimSpace(j.To+" "+limit.String())
 	switch {
 	case wrong != "":
 		j.Verdict, j.Evidence = Broken, wrong

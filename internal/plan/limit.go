@@ -74,6 +74,9 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 	if l, ok := s.Rules.Limits[id]; ok {
 		terms = append(terms, l.Promise())
 	}
+	for _, toward := range s.Rules.TowardTerms(id) {
+		terms = append(terms, PromiseEgress+" "+toward)
+	}
 	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
 		if l := s.Links[link].Rules.Contracts[id].Here; !l.none() {
 			terms = append(terms, link+" "+l.String())
@@ -92,6 +95,7 @@ func (s State) limitsFrom(id ContractID) (terms []string) {
 	if l, ok := s.Rules.Limits[id]; ok {
 		terms = append(terms, l.String()+" of all links together")
 	}
+	terms = append(terms, s.Rules.TowardTerms(id)...)
 	for _, link := range slices.Sorted(maps.Keys(s.Links)) {
 		if l := s.Links[link].Rules.Contracts[id].Here; !l.none() {
 			terms = append(terms, l.String()+" of "+link)
@@ -110,6 +114,9 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 		for id := range limits {
 			all[id] = !known[id]
 		}
+	}
+	for of := range s.Rules.Toward {
+		all[of.Contract] = !known[of.Contract]
 	}
 	for _, l := range s.Links {
 		for id, p := range l.Rules.Contracts {
@@ -136,6 +143,7 @@ func Terms(of policy.Contract) string {
 	if l := asWritten(of.Egress.Limit); !l.none() {
 		terms = append(terms, l.String())
 	}
+	terms = append(terms, towardTerms(of.Egress.Toward)...)
 	for _, link := range slices.Sorted(maps.Keys(of.Egress.PerLink)) {
 		terms = append(terms, link+" "+asWritten(of.Egress.PerLink[link]).String())
 	}
@@ -183,10 +191,15 @@ func (l Limit) unlike(other Limit, name string) string {
 	return name + " " + l.String() + " -> " + other.String()
 }
 
-// limited says whether a contract is charged on one link to its limit of all.
+// limited says whether a contract is charged on one link to its limits of all.
 func limited(p Promise) string {
-	if p.Limited {
+	switch {
+	case p.Limited && p.Toward:
+		return "limited, to prefixes too"
+	case p.Limited:
 		return "limited"
+	case p.Toward:
+		return "limited to prefixes"
 	}
 	return "not limited"
 }
@@ -215,13 +228,15 @@ func (l Limit) bound(streams bool) uint64 {
 	return bound
 }
 
-// An Owner is whose a limit is: a contract's, of all links together (Link 0), of one
-// alone or of what its sockets receive (AtSockets); or, with OwnEgress and OwnIngress,
-// a link's. In one place bandwidth and packets have one each.
+// An Owner is whose a limit is: a contract's, of all links together (Link 0), there of
+// all or of what goes to some prefixes (Toward), of one link alone, or of what its sockets
+// receive (AtSockets); or, with OwnEgress and OwnIngress, a link's. In one place bandwidth
+// and packets have one each.
 type Owner struct {
 	Contract ContractID
-	Link     int  // index of its device, 0 or AtSockets
-	Packets  bool // it is a limit of packets
+	Link     int    // index of its device, 0 or AtSockets
+	Packets  bool   // it is a limit of packets
+	Toward   uint16 // number of the contract's prefixes; 0: wherever it sends
 }
 
 // AtSockets stands in an [Owner] for where packets are handed to their sockets.

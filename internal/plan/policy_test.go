@@ -121,6 +121,11 @@ func drawPolicy(t *rapid.T) *policy.Policy {
 			if w.Contract.Ingress.Max != 0 {
 				w.Contract.Ingress.Burst = drawBurst(t, "burst of what arrives")
 			}
+			for i, bits := range rapid.SliceOfNDistinct(rapid.SampledFrom([]int{0, 8, 32}), 0, 2, rapid.ID[int]).Draw(t, "prefixes") {
+				to := policy.Toward{Prefixes: []netip.Prefix{netip.PrefixFrom(netip.MustParseAddr("10.0.0.1"), bits).Masked()}}
+				to.Max = []policy.Rate{1e6, 2e6}[i]
+				w.Contract.Egress.Toward = append(w.Contract.Egress.Toward, to)
+			}
 			for _, l := range p.Links {
 				if max := drawMax(t, "max on "+l.Name); max != 0 {
 					w.Contract.Egress.PerLink = map[string]policy.Limit{l.Name: {Max: max, Burst: drawBurst(t, "burst on "+l.Name)}}

@@ -41,6 +41,8 @@ type Rules struct {
 	Births   Births
 	// Limits are the contracts that may take only so much of all links together.
 	Limits map[ContractID]Limit
+	// Toward is what contracts may send to prefixes, on all links together.
+	Toward map[PrefixOf]Toward
 	// Arriving is what the sockets of contracts may receive: by all devices but
 	// loopback together, in all network namespaces.
 	Arriving map[ContractID]Limit
@@ -100,6 +102,7 @@ type Promise struct {
 	Priority uint32 // skb->priority as it is written, or Keep
 	Serial   uint16
 	Limited  bool  // the contract has one of Rules.Limits
+	Toward   bool  // the contract has some of Rules.Toward
 	Here     Limit // what it may take of this link alone
 }
 

@@ -12,7 +12,8 @@ type State struct {
 	Groups    map[string]Group    // the name of a workload -> its v1 net_prio group
 }
 
-// CountLimits returns how many limits hold on all links together, and how many on
+// CountLimits returns how many limits hold on all links together, those of prefixes
+// included, and how many on
 // one of them alone: those of workloads, and a link's own in either direction. One of
 // bandwidth and of packets counts as two. What
 // sockets may receive is on no link and is not counted: that is Rules.Arriving.
@@ -28,7 +29,7 @@ func (s State) CountLimits() (together, here int) {
 	for _, l := range s.Rules.Limits {
 		together += len(l.Amounts())
 	}
-	return together, here
+	return together + s.Rules.countToward(), here
 }
 
 // A LinkState is one link under contract.

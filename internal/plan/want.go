@@ -63,7 +63,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		workloads: workloads,
 	}
 	w.Contracts = w.IDs.Names
-	w.IDs.Shares = map[string]map[string]int{}
+	w.IDs.Shares, w.IDs.Toward = map[string]map[string]int{}, ids.towardNumbers(p)
 	paced := w.LimitRungs.paced(p)
 	for _, l := range p.Links {
 		numbers := ids.shareNumbers(p, l.Name, w.LimitRungs)
@@ -85,6 +85,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		return nil, errs
 	}
 	w.Rules.Limits, w.Rules.Arriving = limitsOf(paced, w.IDs, explicit)
+	w.Rules.Toward = towardOf(p, w.IDs)
 	w.Receives = len(w.Rules.Arriving) > 0
 	w.Unbound = w.unbound(p, paced, f)
 	for _, wl := range p.Workloads {

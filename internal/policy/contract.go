@@ -5,7 +5,7 @@ package policy
 func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
 	c := Contract{
 		Priority: m.priority(raw.priority, via, viaKnown),
-		Egress:   m.egress(raw.egress, via, viaKnown),
+		Egress:   m.egress(raw.egress, raw.toward, via, viaKnown),
 		Ingress:  m.ingress(raw.ingress, via),
 	}
 	for _, key := range []scalar{raw.priority.key, raw.egress.key, raw.ingress.key} {

@@ -8,11 +8,13 @@ const (
 )
 
 // Limited reports whether anything is limited.
-func (e Egress) Limited() bool { return e.given() || len(e.PerLink) != 0 }
+func (e Egress) Limited() bool {
+	return e.given() || len(e.PerLink) != 0 || len(e.Toward) != 0
+}
 
 // egress reads the limits and the shares of a workload. viaKnown is false where a
 // wrong via leaves open what carries them.
-func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
+func (m *meaning) egress(raw rawBandwidth, toward []rawToward, via Via, viaKnown bool) Egress {
 	e := Egress{Span: raw.key.span}
 	if raw.key.kind == absent {
 		return e
@@ -54,6 +56,7 @@ func (m *meaning) egress(raw rawBandwidth, via Via, viaKnown bool) Egress {
 	if onLinks {
 		m.shares(raw, &e)
 	}
+	e.Toward = m.toward(toward)
 	return e
 }
 

@@ -95,7 +95,7 @@ func (m *meaning) flow(raw rawSelector) Flow {
 		m.refuse(v.span, err)
 	}
 	if v := raw.get("cidr"); v.given() {
-		flow.Prefix, err = parsePrefix(v.text)
+		flow.Prefix, err = parsePrefix("cidr", v.text)
 		m.refuse(v.span, err)
 	}
 	if v := raw.get("dscp"); m.unquoted(v, "dscp") {

@@ -40,6 +40,7 @@ workloads:
   gets: {match: [{pid: 4}], ingress: {max: 64Kbit, pps: 8000000}}
   all: {match: [{pid: 5}], ingress: {max: 100Gbit, burst: 1.5MiB}, egress: {max: 1Mbit}, priority: 1}
   share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, min: 8Kbit, method: htb}}}}
+  sends: {match: [{pid: 7}], egress: [{to: ["2001:db8::/32", 192.0.2.1], max: 1Mbit}, {max: 2Mbit}, {to: 0.0.0.0/0, pps: 20}]}
 default: {priority: 3}
 `
 	got, err := Parse("dir/p.yaml", []byte(src))
@@ -107,6 +108,13 @@ default: {priority: 3}
 		},
 		Default: &Contract{Priority: Priority{Default: 3}},
 	}
+	want.Workloads = append(want.Workloads, Workload{
+		Name: "sends", Match: []Selector{{Kind: KindPID, PID: 7}},
+		Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Limit: Limit{Max: 2_000_000}, Toward: []Toward{
+			{Prefixes: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")}, Limit: Limit{Max: 1_000_000}},
+			{Prefixes: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}, Limit: Limit{PPS: 20}},
+		}}},
+	})
 	opts := []cmp.Option{cmpopts.IgnoreTypes(Span{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })}
 	if diff := cmp.Diff(want, got, opts...); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -129,7 +137,7 @@ default: {priority: 3}
 		"gets":      {got.Workloads[5].Contract.Ingress.Span, Span{24, 29, 24, 36}},
 		"its limit": {got.Workloads[5].Contract.Span, Span{24, 29, 24, 36}},
 		"all":       {got.Workloads[6].Contract.Span, Span{25, 90, 25, 98}},
-		"default":   {got.Default.Span, Span{27, 1, 27, 8}},
+		"default":   {got.Default.Span, Span{28, 1, 28, 8}},
 	} {
 		if c.got != c.want {
 			t.Errorf("span of %s: %v, want %v", what, c.got, c.want)
@@ -425,6 +433,19 @@ func checkPolicy(t failer, p *Policy) {
 		for link, limit := range e.PerLink {
 			checkLimit(limit, e.Span)
 			if !declared[link] {
+				t.Errorf("workload %+v", w)
+			}
+		}
+		taken := map[netip.Prefix]bool{}
+		for _, to := range e.Toward {
+			checkLimit(to.Limit, to.Span)
+			for _, prefix := range to.Prefixes {
+				if prefix != prefix.Masked() || prefix.Addr().Is4In6() || taken[prefix] {
+					t.Errorf("workload %+v", w)
+				}
+				taken[prefix] = true
+			}
+			if len(to.Prefixes) == 0 {
 				t.Errorf("workload %+v", w)
 			}
 		}

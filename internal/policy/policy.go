@@ -63,8 +63,17 @@ func (l Limit) given() bool { return l.Max != 0 || l.PPS != 0 }
 type Egress struct {
 	Limit                    // of all declared links together
 	PerLink map[string]Limit // of one link alone
+	Toward  []Toward         // to some prefixes, on all declared links together
 	Min     map[string]Rate  // what they get of a link at least, whoever else wants it
 	Span    Span             // of the key
+}
+
+// A Toward is what the packets of a workload may take to some prefixes together. Of all
+// prefixes of a workload that fit a packet's destination the longest counts.
+type Toward struct {
+	Prefixes []netip.Prefix // sorted, without bits behind them
+	Limit
+	Span Span // of the item
 }
 
 // A Bandwidth is what all packets of a link may take in one direction, or what the

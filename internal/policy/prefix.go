@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// parsePrefix reads an IPv4 or IPv6 prefix; a bare address is a prefix of its
+// parsePrefix reads the IPv4 or IPv6 prefix of a key; a bare address is a prefix of its
 // full length. Bits behind the prefix must be zero: 10.1.2.3/8 is more often a
 // slip than an abbreviation. The error is a *ValueError.
-func parsePrefix(s string) (netip.Prefix, error) {
+func parsePrefix(key, s string) (netip.Prefix, error) {
 	fail := func(message, help string) (netip.Prefix, error) {
-		return netip.Prefix{}, &ValueError{"cidr " + quote(s) + " " + message, help}
+		return netip.Prefix{}, &ValueError{key + " " + quote(s) + " " + message, help}
 	}
 	address, length, slash := strings.Cut(s, "/")
 	addr, err := netip.ParseAddr(address)

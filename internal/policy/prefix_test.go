@@ -24,10 +24,10 @@ func TestPrefixRoundTrip(t *testing.T) {
 		if want.Addr().Is4In6() {
 			t.Skip("never on the wire")
 		}
-		if got, err := parsePrefix(formatPrefix(want)); err != nil || got != want {
+		if got, err := parsePrefix("cidr", formatPrefix(want)); err != nil || got != want {
 			t.Fatalf("%v prints as %q, which is %v, %v", want, formatPrefix(want), got, err)
 		}
-		if _, err := parsePrefix(whole.String()); (err == nil) != (whole == want) {
+		if _, err := parsePrefix("cidr", whole.String()); (err == nil) != (whole == want) {
 			t.Fatalf("%v: %v", whole, err)
 		}
 	})
@@ -40,7 +40,7 @@ func TestPrefixRefuses(t *testing.T) {
 		"10.0.0.0/08": "32", "10.0.0.0/+8": "32", "::ffff:10.0.0.1": "10.0.0.1", "::ffff:10.0.0.0/104": "10.0.0.0/8", "fe80::1%eth0": "eth0",
 		"localhost": "10.0.0.0/8", "10.0.0": "", "10.0.0.0/255.0.255.0": "32",
 	} {
-		got, err := parsePrefix(text)
+		got, err := parsePrefix("cidr", text)
 		invalid, ok := err.(*ValueError)
 		if !ok {
 			t.Errorf("parsePrefix(%q) = %v, %v", text, got, err)

@@ -32,7 +32,14 @@ type rawContract struct {
 	keys     keySet
 	priority rawPriority
 	egress   rawBandwidth
+	toward   []rawToward // items of egress that are of prefixes
 	ingress  rawBandwidth
+}
+
+// rawToward is an item of a workload's egress that is of some prefixes.
+type rawToward struct {
+	rawBandwidth
+	to []scalar
 }
 
 // rawPriority is one level, or a level by link.
@@ -89,8 +96,9 @@ var (
 	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
 	contractKeys = workloadKeys[1:2] // of default:, which has no limits
 	egressKeys   = [...]string{"max", "burst", "pps", "method", "min", "links"}
-	eachKeys     = egressKeys[:5] // of one link below it
-	limitKeys    = egressKeys[:3] // of ingress, and of a link itself
+	eachKeys     = egressKeys[:5]                                                     // of one link below it
+	limitKeys    = egressKeys[:3]                                                     // of ingress, and of a link itself
+	itemKeys     = [...]string{"to", "max", "burst", "pps", "method", "min", "links"} // of an item of egress
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )
@@ -167,7 +175,7 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 		case "priority":
 			raw.contract.priority = r.rawPriority(key, n)
 		case "egress":
-			raw.contract.egress = r.rawBandwidth(key, n, name, egressKeys[:])
+			raw.contract.egress, raw.contract.toward = r.rawEgress(key, n)
 		case "ingress":
 			raw.contract.ingress = r.rawBandwidth(key, n, name, limitKeys)
 		case "via":
@@ -197,7 +205,49 @@ func (r *reader) rawPriority(key scalar, n *yaml.Node) rawPriority {
 	return raw
 }
 
+// rawEgress reads what a workload may send: a mapping, or a list of what it may send at
+// all and to some prefixes.
+func (r *reader) rawEgress(key scalar, n *yaml.Node) (raw rawBandwidth, toward []rawToward) {
+	if n.Kind != yaml.SequenceNode {
+		return r.rawBandwidth(key, n, "egress", egressKeys[:]), nil
+	}
+	const help = "as in [{max: 5Gbit}, {to: 10.0.0.0/8, max: 1Gbit}]"
+	raw.key = key
+	items, ok := r.list(n, "egress", help)
+	if ok && len(items) == 0 {
+		r.report(r.span(n), "egress is empty", help)
+	}
+	whole := Span{}
+	for _, n := range items {
+		at := r.opening(n)
+		item := rawToward{}
+		item.rawBandwidth = r.bandwidthOf(scalar{text: "egress", kind: plain, span: at}, n, "an item of egress", itemKeys[:], func(key scalar, n *yaml.Node) {
+			item.to = r.values(key, n, "to")
+		})
+		switch {
+		case !item.keys.record:
+		case item.keys.has("to"):
+			toward = append(toward, item)
+		case whole != Span{}:
+			r.report(at, "two items of egress are without to: one holds for all packets", "", Related{whole, "the first is here"})
+		default:
+			whole, raw = at, item.rawBandwidth
+			raw.key = key
+			if len(raw.keys.keys) == 0 {
+				r.report(at, "this item of egress is empty", help)
+				raw.keys.record = false
+			}
+		}
+	}
+	return raw, toward
+}
+
 func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []string) rawBandwidth {
+	return r.bandwidthOf(key, n, what, names, nil)
+}
+
+// bandwidthOf is rawBandwidth of what may have prefixes, which to reads.
+func (r *reader) bandwidthOf(key scalar, n *yaml.Node, what string, names []string, to func(key scalar, n *yaml.Node)) rawBandwidth {
 	raw := rawBandwidth{key: key}
 	switch {
 	case !r.filled(key, n, what):
@@ -208,6 +258,8 @@ func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []str
 	default:
 		raw.keys = r.record(n, what, names, func(name string, key scalar, n *yaml.Node) {
 			switch name {
+			case "to":
+				to(key, n)
 			case "max":
 				raw.max = r.value(key, n, "max")
 			case "burst":
@@ -262,7 +314,7 @@ func (r *reader) rawSelector(n *yaml.Node) rawSelector {
 	raw.keys = r.record(n, "a match item", selectorKeys[:], func(name string, key scalar, n *yaml.Node) {
 		field := rawField{name: name}
 		if name == "port" && n.Kind == yaml.SequenceNode {
-			raw.ports = r.ports(key, n)
+			raw.ports = r.valueList(key, n, "port is an empty list, which matches nothing", "leave it out to match any port")
 		} else {
 			field.scalar = r.value(key, n, name)
 		}
@@ -272,14 +324,23 @@ func (r *reader) rawSelector(n *yaml.Node) rawSelector {
 	return raw
 }
 
-func (r *reader) ports(key scalar, n *yaml.Node) []scalar {
-	items, ok := r.list(n, "port", "")
+// values reads one value, or a list of them.
+func (r *reader) values(key scalar, n *yaml.Node, what string) []scalar {
+	if n.Kind == yaml.SequenceNode {
+		return r.valueList(key, n, what+" is an empty list", "name a prefix, or leave it out")
+	}
+	return []scalar{r.value(key, n, what)}
+}
+
+// valueList reads a list of values, and reports an empty one.
+func (r *reader) valueList(key scalar, n *yaml.Node, empty, help string) []scalar {
+	items, ok := r.list(n, key.text, "")
 	if ok && len(items) == 0 {
-		r.report(r.span(n), "port is an empty list, which matches nothing", "leave it out to match any port")
+		r.report(r.span(n), empty, help)
 	}
-	ports := make([]scalar, 0, len(items))
+	values := make([]scalar, 0, len(items))
 	for _, item := range items {
-		ports = append(ports, r.value(key, item, "port"))
+		values = append(values, r.value(key, item, key.text))
 	}
-	return ports
+	return values
 }

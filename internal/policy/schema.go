@@ -101,13 +101,43 @@ func (schemaPolicy) JSONSchemaExtend(s *jsonschema.Schema) {
 	}
 }
 
-// JSONSchemaExtend asks for a promise, and for no limit of net_prio.
+// JSONSchemaExtend asks for a promise, and for no limit of net_prio. What it may send is
+// a mapping, or a list with items for prefixes.
 func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
+	if egress, ok := s.Properties.Get("egress"); ok {
+		one, mapping := uint64(1), &jsonschema.Schema{Ref: egress.Ref}
+		items := &jsonschema.Schema{OneOf: []*jsonschema.Schema{mapping, towardSchema()}}
+		egress.Ref, egress.OneOf = "", []*jsonschema.Schema{mapping, {Type: "array", Items: items, MinItems: &one}}
+	}
 	limits := []*jsonschema.Schema{{Required: []string{"egress"}}, {Required: []string{"ingress"}}}
 	s.AnyOf = append([]*jsonschema.Schema{{Required: []string{"priority"}}}, limits...)
 	netPrio := jsonschema.NewProperties()
 	netPrio.Set("via", &jsonschema.Schema{Const: string(ViaNetPrio)})
 	s.Not = &jsonschema.Schema{Properties: netPrio, Required: []string{"via"}, AnyOf: limits}
+}
+
+// towardSchema is an item of egress for prefixes.
+func towardSchema() *jsonschema.Schema {
+	one := uint64(1)
+	limits := new(jsonschema.Reflector).Reflect(schemaBandwidth{}).Definitions["schemaBandwidth"]
+	properties := jsonschema.NewProperties()
+	properties.Set("to", &jsonschema.Schema{
+		Description: "A prefix or address, or a list of them that share the limit. The longest counts that fits a packet's destination.",
+		OneOf:       []*jsonschema.Schema{prefixSchema(), {Type: "array", Items: prefixSchema(), MinItems: &one, UniqueItems: true}},
+	})
+	for _, key := range limitKeys {
+		if value, ok := limits.Properties.Get(key); ok {
+			properties.Set(key, value)
+		}
+	}
+	return &jsonschema.Schema{
+		Type: "object", Properties: properties, Required: []string{"to"}, AdditionalProperties: jsonschema.FalseSchema,
+		AnyOf: []*jsonschema.Schema{{Required: []string{"max"}}, {Required: []string{"pps"}}},
+	}
+}
+
+func prefixSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Pattern: "^[0-9a-fA-F:.]+(/(0|[1-9][0-9]{0,2}))?$"}
 }
 
 // JSONSchemaExtend asks for a limit or a share.
@@ -229,7 +259,7 @@ func flowSchema() *jsonschema.Schema {
 		"Source or destination port, a range, or a list of them."))
 	properties.Set("protocol", set(&jsonschema.Schema{OneOf: []*jsonschema.Schema{{Enum: names(protocolNames())}, intSchema(0, 255)}},
 		"IP protocol, by name or number."))
-	properties.Set("cidr", set(&jsonschema.Schema{Type: "string", Pattern: "^[0-9a-fA-F:.]+(/(0|[1-9][0-9]{0,2}))?$"},
+	properties.Set("cidr", set(prefixSchema(),
 		"Source or destination prefix or address."))
 	properties.Set("dscp", set(&jsonschema.Schema{OneOf: []*jsonschema.Schema{{Enum: names(dscpNames)}, intSchema(0, 63)}},
 		"DSCP, by name or number."))

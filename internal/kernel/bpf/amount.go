@@ -77,7 +77,7 @@ func (g *Generation) removeBudgets(of plan.Owner) error {
 	return nil
 }
 
-func flag(set bool) uint64 {
+func flag(set bool) uint8 {
 	if set {
 		return 1
 	}

@@ -19,7 +19,7 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 		b.Collect(uint64(a.burst))
 	}
 	return limitBudget{
-		Contract: uint16(of.Contract), Link: uint32(of.Link), Packets: flag(of.Packets),
+		Contract: uint16(of.Contract), Link: uint32(of.Link), Packets: uint32(flag(of.Packets)), Toward: uint32(of.Toward),
 		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes,
 		Burst: uint64(a.burst), Depth: b.Depth, StreamDepth: b.Streams, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
 		Tick: 1, Sent: 2 * (b.Limit / 32),
@@ -27,7 +27,7 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 }
 
 func owner(b limitBudget) plan.Owner {
-	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(int32(b.Link)), Packets: b.Packets != 0}
+	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(int32(b.Link)), Packets: b.Packets != 0, Toward: uint16(b.Toward)}
 }
 
 // makeBudgets makes room for so many limits, beside those that come later. Where

@@ -55,7 +55,7 @@ const (
 // ruleTables lists the tables of a generation that are no link's own.
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
-	linkEgressMapTuples, linkEgressMapLimiter, limitMapLinks, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
+	linkEgressMapTuples, linkEgressMapLimiter, limitMapLinks, limitMapPrefixes, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
 }
 
 // Begin makes the tables of generation n and lets the births write into them:
@@ -84,6 +84,9 @@ func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 		for _, l := range limits {
 			budgets += len(l.Amounts())
 		}
+	}
+	for _, t := range rules.Toward { // prefixes of one limit share it, so these may be fewer
+		budgets += len(t.Limit.Amounts())
 	}
 	if err == nil && (o.Limits || budgets > 0) {
 		err = g.makeBudgets(budgets)
@@ -165,6 +168,7 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthPaths:    len(rules.Births.Paths),
 		birthsMapBirthPrefixes: len(rules.Births.Prefixes),
 		birthsMapBirthNames:    len(rules.Births.Names),
+		limitMapPrefixes:       len(rules.Toward),
 		limitMapLinks:          int(linkEgressLinkNumberFIRST_LINK) + o.Links,
 	}
 	if rules.Controller1 != "" {

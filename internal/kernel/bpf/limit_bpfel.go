@@ -18,7 +18,8 @@ type limitBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
-	Packets     uint64
+	Packets     uint32
+	Toward      uint32
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -85,7 +86,7 @@ type limitPaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
-	Stakes  [20]struct {
+	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
@@ -107,14 +108,31 @@ type limitPaced struct {
 	}
 }
 
+type limitPrefix struct {
+	_        structs.HostLayout
+	Bits     uint32
+	Contract uint16
+	Family   uint16
+	Address  [4]uint32
+}
+
+type limitToward struct {
+	_       structs.HostLayout
+	Number  uint16
+	Bytes   uint16
+	Packets uint16
+	Pad     uint16
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	limitMapBudgets = "budgets"
-	limitMapLinks   = "links"
-	limitMapPaces   = "paces"
-	limitProgLimit  = "limit"
+	limitMapBudgets  = "budgets"
+	limitMapLinks    = "links"
+	limitMapPaces    = "paces"
+	limitMapPrefixes = "prefixes"
+	limitProgLimit   = "limit"
 )
 
 // loadLimit returns the embedded CollectionSpec for limit.
@@ -166,9 +184,10 @@ type limitProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type limitMapSpecs struct {
-	Budgets *ebpf.MapSpec `ebpf:"budgets"`
-	Links   *ebpf.MapSpec `ebpf:"links"`
-	Paces   *ebpf.MapSpec `ebpf:"paces"`
+	Budgets  *ebpf.MapSpec `ebpf:"budgets"`
+	Links    *ebpf.MapSpec `ebpf:"links"`
+	Paces    *ebpf.MapSpec `ebpf:"paces"`
+	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
 }
 
 // limitVariableSpecs contains global variables before they are loaded into the kernel.
@@ -197,9 +216,10 @@ func (o *limitObjects) Close() error {
 //
 // It can be passed to loadLimitObjects or ebpf.CollectionSpec.LoadAndAssign.
 type limitMaps struct {
-	Budgets *ebpf.Map `ebpf:"budgets"`
-	Links   *ebpf.Map `ebpf:"links"`
-	Paces   *ebpf.Map `ebpf:"paces"`
+	Budgets  *ebpf.Map `ebpf:"budgets"`
+	Links    *ebpf.Map `ebpf:"links"`
+	Paces    *ebpf.Map `ebpf:"paces"`
+	Prefixes *ebpf.Map `ebpf:"prefixes"`
 }
 
 func (m *limitMaps) Close() error {
@@ -207,6 +227,7 @@ func (m *limitMaps) Close() error {
 		m.Budgets,
 		m.Links,
 		m.Paces,
+		m.Prefixes,
 	)
 }
 

@@ -165,7 +165,7 @@ func (g *Generation) limits() (map[plan.ContractID]plan.Limit, error) {
 	}
 	var limits map[plan.ContractID]plan.Limit
 	for _, b := range all {
-		if b.Link != 0 {
+		if b.Link != 0 || b.Toward != 0 {
 			continue
 		}
 		if limits == nil {

@@ -25,7 +25,7 @@ type linkEgressContract struct {
 	Priority        uint32
 	Serial          uint16
 	Limited         uint8
-	Pad             uint8
+	Prefixes        uint8
 	Together        uint16
 	TogetherPackets uint16
 	Here            uint16

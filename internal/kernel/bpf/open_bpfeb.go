@@ -26,7 +26,7 @@ type openPaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
-	Stakes  [20]struct {
+	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16

@@ -18,7 +18,8 @@ type paceBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
-	Packets     uint64
+	Packets     uint32
+	Toward      uint32
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -85,7 +86,7 @@ type pacePaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
-	Stakes  [20]struct {
+	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16

@@ -42,9 +42,8 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 	}
 	bytes, packets, err := g.setBudgets(plan.Owner{Contract: id, Link: index}, p.Here)
 	c.Here, c.HerePackets = uint16(bytes), uint16(packets)
-	if c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none) {
-		c.Limited = 1
-	}
+	c.Prefixes = flag(p.Toward)
+	c.Limited = flag(p.Toward || c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none))
 	return c, err
 }
 
@@ -70,6 +69,7 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 		}
 		p := plan.Promise{Priority: c.Priority, Serial: c.Serial}
 		if c.Limited != 0 {
+			p.Toward = c.Prefixes != 0
 			together := plan.Owner{Contract: plan.ContractID(id)}
 			l := limits.named(together, c.Together, c.TogetherPackets)
 			p.Limited = l != (plan.Limit{}) && l == limits.limitOf(together)

@@ -18,7 +18,8 @@ type relimitBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
-	Packets     uint64
+	Packets     uint32
+	Toward      uint32
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64

@@ -36,6 +36,7 @@ func (g *Generation) Fill(rules plan.Rules) error {
 		fill(g.tables[linkEgressMapFlows], flows),
 		fill(g.tables[linkEgressMapTuples], tuples),
 		g.fillLimits(rules.Limits),
+		g.fillToward(rules.Toward),
 	)
 }
 
@@ -74,14 +75,15 @@ func (g *Generation) Rules() (plan.Rules, error) {
 	births, err7 := g.readBirths()
 	limits, err8 := g.limits()
 	arriving, err9 := g.arriving()
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
+	toward, err10 := g.toward()
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10); err != nil {
 		return plan.Rules{}, err
 	}
 	rules := plan.Rules{
 		Cgroups: narrow(cgroups), Cgroups1: narrow(cgroups1), Users: narrow(users),
 		Exes:   make(map[plan.ExeID]plan.ContractID, len(exes)),
 		Flows:  make(map[plan.FlowKey]plan.ContractID, len(flows)),
-		Tuples: tuples, Births: births, Limits: limits, Arriving: arriving,
+		Tuples: tuples, Births: births, Limits: limits, Arriving: arriving, Toward: toward,
 	}
 	for k, id := range exes {
 		rules.Exes[exeID(k)] = plan.ContractID(id)

@@ -25,7 +25,8 @@ type socketIngressBudget struct {
 	Contract    uint16
 	Serial      uint16
 	Link        uint32
-	Packets     uint64
+	Packets     uint32
+	Toward      uint32
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -84,7 +85,7 @@ type socketIngressContract struct {
 	Priority        uint32
 	Serial          uint16
 	Limited         uint8
-	Pad             uint8
+	Prefixes        uint8
 	Together        uint16
 	TogetherPackets uint16
 	Here            uint16
@@ -139,7 +140,7 @@ type socketIngressPaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
-	Stakes  [20]struct {
+	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
