@@ -142,7 +142,11 @@ func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSp
 	if err != nil {
 		return err
 	}
-	limit.Maps[limitMapLinks].InnerMap.MaxEntries = max(g.capacity, 1)
+	// Its tables are those of link_egress, types included: from 5.15 to 6.1 the kernel
+	// takes one that has them for another kind than one that has none.
+	inner := egress.Maps[linkEgressMapContracts].Copy()
+	inner.MaxEntries = max(g.capacity, 1)
+	limit.Maps[limitMapLinks].InnerMap = inner
 	for _, name := range ruleTables {
 		spec := cmp.Or(egress.Maps[name], births.Maps[name], limit.Maps[name])
 		if n, ok := size[name]; ok {

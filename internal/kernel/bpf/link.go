@@ -86,7 +86,9 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fre
 	}
 	err = g.fillPromises(index, t.contracts, l.Contracts)
 	if err == nil {
-		err = g.tables[limitMapLinks].Put(uint32(number), t.contracts)
+		if err = g.tables[limitMapLinks].Put(uint32(number), t.contracts); err != nil {
+			err = fmt.Errorf("tell limit of link %d: %w", index, err)
+		}
 	}
 	if err == nil {
 		t.ingress, err = g.loadIngress(index, l)
