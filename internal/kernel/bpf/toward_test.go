@@ -128,54 +128,50 @@ func credit(t *testing.T, g *Generation, of plan.Owner) bool {
 	return known && left != uint64(b.Credit)
 }
 
-// TestTowardIsReadBack reads what was written, whatever the prefixes.
+// drawPrefix draws a prefix of either family.
+func drawPrefix(t *rapid.T) netip.Prefix {
+	address := netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "address")))
+	if rapid.Bool().Draw(t, "IPv6") {
+		address = netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "address")))
+	}
+	return netip.PrefixFrom(address, rapid.IntRange(0, address.BitLen()).Draw(t, "bits")).Masked()
+}
+
+func TestPrefixKey(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		of := plan.PrefixOf{Contract: plan.ContractID(rapid.Uint16().Draw(t, "contract")), Prefix: drawPrefix(t)}
+		if got := prefixOf(prefixKey(of)); got != of {
+			t.Fatalf("%v became %v", of, got)
+		}
+	})
+}
+
+// TestTowardIsReadBack reads what was written.
 func TestTowardIsReadBack(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	room := newRoom(t)
-	n := uint32(0)
-	rapid.Check(t, func(rt *rapid.T) {
-		n++
-		rules := noRules()
-		rules.Toward = map[plan.PrefixOf]plan.Toward{}
-		for range rapid.IntRange(0, 10).Draw(rt, "prefixes") {
-			address := netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(rt, "address")))
-			if rapid.Bool().Draw(rt, "IPv6") {
-				address = netip.AddrFrom16([16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(rt, "address")))
-				if address.Is4In6() {
-					continue
-				}
-			}
-			prefix, err := address.Prefix(rapid.IntRange(0, address.BitLen()).Draw(rt, "bits"))
-			if err != nil {
-				rt.Fatal(err)
-			}
-			id, number := plan.FirstID+plan.ContractID(rapid.IntRange(0, 2).Draw(rt, "contract")), uint16(rapid.IntRange(1, 3).Draw(rt, "number"))
-			l := plan.Limit{Max: 8e6, PPS: 20}
-			if number == 2 {
-				l.PPS = 0
-			}
-			rules.Toward[plan.PrefixOf{Contract: id, Prefix: prefix}] = plan.Toward{Number: number, Limit: l}
-		}
-		g, err := room.Begin(n, rules, bare)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer g.Close()
-		defer room.RemoveGeneration(n)
-		if err := g.Fill(rules); err != nil {
-			rt.Fatal(err)
-		}
-		again, err := room.Open(n)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer again.Close()
-		got, err := again.Rules()
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if !maps.Equal(rules.Toward, got.Toward) {
-			rt.Fatalf("wrote %v, read %v", rules.Toward, got.Toward)
-		}
-	})
+	rules, l := noRules(), promises(3)
+	toward(&rules, &l, plan.FirstID, "10.0.0.0/8", "::/0", "0.0.0.0/0", "192.0.2.1/32")
+	toward(&rules, &l, plan.FirstID+1, "10.0.0.0/8")
+	shared := plan.Toward{Number: 7, Limit: plan.Limit{Max: 8e6, PPS: 20}}
+	for _, text := range []string{"2001:db8::/32", "198.51.100.0/24"} {
+		rules.Toward[plan.PrefixOf{Contract: plan.FirstID, Prefix: netip.MustParsePrefix(text)}] = shared
+	}
+	load(t, begin(t, room, 1, rules, Options{Controller: -1}), benchLink, rules, l)
+	g, err := room.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	got, err := g.Rules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(rules.Toward, got.Toward) || len(got.Limits) != 0 {
+		t.Errorf("wrote %v, read %v and limits %v", rules.Toward, got.Toward, got.Limits)
+	}
+	promises, err := g.Promises(benchLink)
+	if err != nil || !promises[plan.FirstID].Toward || promises[plan.FirstID+2].Toward {
+		t.Errorf("promises %v, %v", promises, err)
+	}
 }
