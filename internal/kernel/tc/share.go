@@ -208,22 +208,17 @@ func (have index) recogniseShare(q plan.Queue, n int) (s plan.Share, err error) 
 	return s, err
 }
 
-// leastKept is the rate of a share or a limit, in byte/s, from which on its debts are
-// short: for a packet of 64 KiB half a second's.
-const leastKept = bandwidth1
-
-// owes reports whether the class of a share or a limit that is raised may be in debt for
-// long. HTB keeps debts as times, up to a minute, whatever becomes of the rate, and
-// forgets them with the class.
+// owes reports whether the class of a limit alone, which has next to nothing of its own, is
+// to have a share. HTB keeps debts as times, up to a minute, whatever becomes of the rate,
+// and forgets them with the class.
 func (n node) owes(have optionSet) bool {
 	_, ok := plan.ShareOfInner(minor(n.handle))
 	was, isClass := have.(htbClass)
 	if !ok || !isClass || !n.class {
 		return false
 	}
-	shall := n.options.(htbClass)
-	raised := func(was, shall uint64) bool { return was < leastKept && shall > was }
-	return raised(was.rate, shall.rate) || raised(was.ceil, shall.ceil)
+	const least = uint64(plan.MinRate) / 8
+	return was.rate < least && n.options.(htbClass).rate >= least
 }
 
 // below are the classes that hang from a class.
