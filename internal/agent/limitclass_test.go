@@ -41,9 +41,6 @@ func (b *bench) wireRate(name string) func(t *testing.T, over time.Duration) flo
 	return func(t *testing.T, over time.Duration) float64 { return b.leaves(t, over)[name] }
 }
 
-// onWire is the size of a TCP segment with timestamps, of its payload.
-const onWire = 1514.0 / 1448
-
 // TestLimitByHTB holds real iperf3 streams in a class: what is received is the limit.
 func TestLimitByHTB(t *testing.T) {
 	testutil.Proves(t, testutil.LimitQueued)
@@ -58,8 +55,8 @@ func TestLimitByHTB(t *testing.T) {
 		args   []string
 		onWire float64
 	}{
-		"one flow": {nil, onWire},
-		"32 flows": {[]string{"--parallel", "32"}, onWire},
+		"one flow": {nil, segmentWire},
+		"32 flows": {[]string{"--parallel", "32"}, segmentWire},
 		"UDP":      {[]string{"--udp", "--length", "1448"}, 1490.0 / 1448},
 	} {
 		for _, limit := range limits {

@@ -24,6 +24,24 @@ func datagrams(t *testing.T, ns *testutil.Namespace, cgroup string, to netip.Add
 	return func() float64 { return end() * 1e6 / 8 / small }
 }
 
+// arrives has a limit of packets filled, and more: what arrives has to be the limit within
+// a hundredth. A bucket of 10 ms collects nothing for a sender that others keep from a CPU
+// for longer, so less than that is tried again; more never is.
+func arrives(t *testing.T, want float64, flood func() float64) {
+	t.Helper()
+	got := 0.0
+	for range 4 {
+		got = flood()
+		t.Logf("%.1f of %.1f packets/s arrived", got, want)
+		if got >= 0.99*want {
+			break
+		}
+	}
+	if got < 0.99*want || got > 1.01*want {
+		t.Errorf("%.1f packets/s arrived, want %.1f", got, want)
+	}
+}
+
 // packetsSent is how many packets the link has sent, as its device counts.
 func (b *bench) packetsSent(t *testing.T) uint64 {
 	t.Helper()
@@ -95,11 +113,7 @@ func TestPPS(t *testing.T) {
 				server, client, at, from, to = b.here, b.there, dir, "", b.link.IPv4.Addr()
 			}
 			iperfServerIn(t, server, at, port)
-			got := datagrams(t, client, from, to, 3*pps, port)()
-			t.Logf("%.1f of %.1f packets/s arrived", got, c.want)
-			if got < 0.99*c.want || got > 1.01*c.want {
-				t.Errorf("%.1f packets/s arrived, want %.1f", got, c.want)
-			}
+			arrives(t, c.want, func() float64 { return datagrams(t, client, from, to, 3*pps, port)() })
 			b.kept(t, c.promises)
 		})
 	}

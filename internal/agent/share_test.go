@@ -103,9 +103,28 @@ func (s *sharing) policy(instead map[string]string) string {
 // gets that beside eight of others, as iperf3 sees it.
 func TestShares(t *testing.T) {
 	s := newSharing(t)
-	const onWire = 1514.0 / 1448 // of a segment with timestamps, and its payload
 	s.apply(t, s.policy(nil))
-	ran := map[string]*strings.Builder{}
+	rates := s.fight(t)
+	for range 3 { // a busy machine may not fill the line
+		if rates["small"]+rates["middle"]+rates["large"] < 0.99*shared {
+			rates = s.fight(t)
+		}
+	}
+	for _, w := range shareholders {
+		if got := rates[w.name]; got < 0.98*w.mbit {
+			t.Errorf("%s has %.2f of %.0f Mbit/s", w.name, got, w.mbit)
+		}
+	}
+	if d := s.apply(t, s.policy(nil)); len(d) != 0 {
+		t.Errorf("a second apply changes %v", d)
+	}
+}
+
+// fight has all send for some seconds, during which status judges, and returns what each
+// of them got on the wire, in Mbit/s.
+func (s *sharing) fight(t *testing.T) map[string]float64 {
+	t.Helper()
+	rates, ran := map[string]float64{}, map[string]*strings.Builder{}
 	var commands []*exec.Cmd
 	for i, w := range shareholders {
 		var cmd *exec.Cmd
@@ -128,15 +147,10 @@ func TestShares(t *testing.T) {
 	}
 	for i, w := range shareholders {
 		wait(t, commands[i], ran[w.name])
-		got := delivered(t, ran[w.name]) * onWire
-		t.Logf("%s: %.2f of %.0f Mbit/s", w.name, got, w.mbit)
-		if got < 0.98*w.mbit {
-			t.Errorf("%s has %.2f of %.0f Mbit/s", w.name, got, w.mbit)
-		}
+		rates[w.name] = delivered(t, ran[w.name]) * segmentWire
+		t.Logf("%s: %.2f of %.0f Mbit/s", w.name, rates[w.name], w.mbit)
 	}
-	if d := s.apply(t, s.policy(nil)); len(d) != 0 {
-		t.Errorf("a second apply changes %v", d)
-	}
+	return rates
 }
 
 // TestSharesComeAndGo gives shares to running streams, and takes them: who keeps its
@@ -161,8 +175,7 @@ func TestSharesComeAndGo(t *testing.T) {
 	} {
 		s.apply(t, s.policy(step.instead))
 		time.Sleep(700 * time.Millisecond)
-		rates := s.leaves(t, 2*time.Second)
-		t.Logf("with %v: %v", step.instead, rates)
+		rates := s.onFull(t, shared, 2*time.Second)
 		for name, want := range step.want {
 			if got := rates[name]; got < 0.96*want || want == 0 && got > 0.5 {
 				t.Errorf("with %v: %s has %.2f of %.0f Mbit/s", step.instead, name, got, want)
@@ -191,7 +204,7 @@ func TestShareFreesStarving(t *testing.T) {
 	none["large"] = "priority: 1, egress: {min: 10Mbit}"
 	s.apply(t, s.policy(none))
 	time.Sleep(500 * time.Millisecond)
-	if free := s.leaves(t, 2*time.Second); free["large"] < 9.8 || free["large"] > 10.5 {
+	if free := s.onFull(t, shared, 2*time.Second); free["large"] < 9.8 || free["large"] > 10.5 {
 		t.Errorf("a share of 10 Mbit/s gets %.2f", free["large"])
 	}
 }

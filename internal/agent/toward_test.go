@@ -89,11 +89,7 @@ workloads:
   child: {match: [{cgroup: %[2]s/child}], egress: {max: 100Mbit}}
 `, b.link.Name, parent, b.far.IPv4.Addr(), pps, b.far.IPv4.Masked()))
 	b.iperfServer(t, 5201)
-	got := datagrams(t, b.here, child, b.far.IPv4.Addr(), 3*pps, 5201)()
-	t.Logf("%.1f packets/s arrived", got)
-	if got < 0.99*pps || got > 1.01*pps {
-		t.Errorf("%.1f packets/s arrived, want %d", got, pps)
-	}
+	arrives(t, pps, func() float64 { return datagrams(t, b.here, child, b.far.IPv4.Addr(), 3*pps, 5201)() })
 	all := b.kept(t, 3)
 	if j := all[0]; j.To != "to "+b.far.IPv4.Addr().String() && all[1].To != "to "+b.far.IPv4.Addr().String() || j.Link != plan.EveryLink {
 		t.Errorf("status: %+v", all)
