@@ -62,7 +62,7 @@ func TestStatusSeesDrift(t *testing.T) {
 			}
 			id := r.IDs.Names["gold"].ID
 			testutil.Output(t, "bpftool", "map", "update", "pinned", filepath.Join(generation(), index, "contracts"),
-				"key", strconv.Itoa(int(id)&0xff), strconv.Itoa(int(id)>>8), "0", "0", "value", "1", "0", "0", "0", "1", "0", "0", "0", "0", "0", "0", "0")
+				"key", strconv.Itoa(int(id)&0xff), strconv.Itoa(int(id)>>8), "0", "0", "value", "1", "0", "0", "0", "1", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0")
 		}},
 		{"a rule is deleted", "workload iron", 1, func() {
 			testutil.Output(t, "bpftool", "map", "delete", "pinned", filepath.Join(generation(), "users"), "key", "146", "16", "0", "0")

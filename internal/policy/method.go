@@ -79,11 +79,3 @@ func (m *meaning) oneLine(raw rawBandwidth, links []string) {
 			"scheduler: htb does, and auto takes it; or leave method out")
 	}
 }
-
-// unknownKey says of a key that a mapping does not have what is wrong with it.
-func unknownKey(name, what string) string {
-	if name == "method" {
-		return what + " has no method: only a limit of what a workload sends has one"
-	}
-	return "unknown key " + quote(name) + " in " + what
-}

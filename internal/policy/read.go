@@ -245,6 +245,17 @@ func (r *reader) record(n *yaml.Node, what string, names []string, field func(na
 	return set
 }
 
+// unknownKey says of a key that a mapping does not have what is wrong with it.
+func unknownKey(name, what string) string {
+	switch {
+	case name == "method":
+		return what + " has no method: only a limit of what a workload sends has one"
+	case name == "to" && what == "egress":
+		return "egress has a to: where it goes somewhere it is a list, as in [{to: 10.0.0.0/8, max: 1Gbit}]"
+	}
+	return "unknown key " + quote(name) + " in " + what
+}
+
 // list reads the items of a list.
 func (r *reader) list(n *yaml.Node, what, help string) (items []*yaml.Node, ok bool) {
 	if !r.simple(n) {

@@ -61,6 +61,7 @@ func TestToward(t *testing.T) {
 	}
 	arp := slices.Concat(make([]byte, 12), []byte{8, 6}, make([]byte, 40))
 	const from4, from6 = "10.1.2.3:1", "[2001:db8::1]:1"
+	seen := map[plan.Owner]uint64{} // what was left of the credit of each budget
 	for name, c := range map[string]struct {
 		frame []byte
 		want  map[plan.ContractID]uint16
@@ -98,7 +99,7 @@ func TestToward(t *testing.T) {
 			var got map[plan.ContractID]uint16
 			for of, h := range after {
 				// What a chunk has paid ahead shows with the packet that took it.
-				if credit(t, g, of) || h.Passed > before[of].Passed {
+				if credit(t, g, of, seen) || h.Passed > before[of].Passed {
 					if got == nil {
 						got = map[plan.ContractID]uint16{}
 					}
@@ -115,12 +116,9 @@ func TestToward(t *testing.T) {
 	}
 }
 
-// seen is what was left of the credit of each budget.
-var seen = map[plan.Owner]uint64{}
-
-// credit reports whether a packet was taken from what a budget had paid ahead, since the
-// last time.
-func credit(t *testing.T, g *Generation, of plan.Owner) bool {
+// credit reports whether a packet was taken from what a budget had paid ahead, since it
+// was seen last.
+func credit(t *testing.T, g *Generation, of plan.Owner, seen map[plan.Owner]uint64) bool {
 	t.Helper()
 	b := lookUpBudget(t, g, numberFor(t, g, of))
 	left, known := seen[of]
