@@ -247,17 +247,32 @@ static __always_inline bool bare(struct __sk_buff *skb, struct load *l)
 	return l->stream || skb->protocol == bpf_htons(ETH_P_ARP);
 }
 
-/* all_prepaid takes a packet from what all its budgets have been paid before. */
+/* give_back undoes what all_prepaid took from the first budgets. */
+__noinline int give_back(struct load *l, __u32 taken)
+{
+	struct budget *b;
+	__u32 i;
+
+	if (!l)
+		return 0;
+	each_budget(l, i, b) {
+		if (i < taken)
+			spend(b, -weight(b, l));
+	}
+	return 0;
+}
+
+/* all_prepaid takes a packet from what all its budgets have been paid before, or from none. */
 static __always_inline bool all_prepaid(struct load *l)
 {
 	struct budget *b;
 	__u32 i;
 
 	each_budget(l, i, b) {
-		if (!prepaid(b, weight(b, l)))
+		if (!prepaid(b, weight(b, l))) {
+			give_back(l, i);
 			return false;
-	}
-	each_budget(l, i, b) {
+		}
 		spend(b, weight(b, l));
 	}
 	return true;
