@@ -17,10 +17,10 @@ import (
 const small = 64
 
 // datagrams starts an iperf3 client that sends small datagrams, so many a second; at its
-// end it returns how many of those of five seconds the receiver had, a second.
+// end it returns how many of those of three seconds the receiver had, a second.
 func datagrams(t *testing.T, ns *testutil.Namespace, cgroup string, to netip.Addr, pps, port int) func() float64 {
 	t.Helper()
-	end := received(t, ns, cgroup, to, 5, "--udp", "--length", strconv.Itoa(small), "--bitrate", strconv.Itoa(pps*small*8), "--port", strconv.Itoa(port))
+	end := received(t, ns, cgroup, to, 3, "--udp", "--length", strconv.Itoa(small), "--bitrate", strconv.Itoa(pps*small*8), "--port", strconv.Itoa(port))
 	return func() float64 { return end() * 1e6 / 8 / small }
 }
 
@@ -133,9 +133,9 @@ func TestPPSPaced(t *testing.T) {
 			b.apply(t, fmt.Sprintf("version: 1\nlinks: {%s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %s}], egress: {pps: %d}}}\n", b.link.Name, group, pps))
 			b.iperfServer(t, 5201)
 			var out strings.Builder
-			cmd := start(t, b.here, dir, &out, "iperf3", append([]string{"--client", b.far.IPv4.Addr().String(), "--port", "5201", "--time", "8", "--json"}, args...)...)
+			cmd := start(t, b.here, dir, &out, "iperf3", append([]string{"--client", b.far.IPv4.Addr().String(), "--port", "5201", "--time", "6", "--json"}, args...)...)
 			untilBusy(t, b.rate)
-			rate := b.packetRate(t, 5*time.Second)
+			rate := b.packetRate(t, 3*time.Second)
 			wait(t, cmd, &out)
 			var said struct {
 				End struct {
