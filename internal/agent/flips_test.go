@@ -18,7 +18,7 @@ import (
 // flips is how often a running connection's priority is changed on each rung.
 func flips() int {
 	if testing.Short() {
-		return 20
+		return 10
 	}
 	return 100
 }

@@ -59,9 +59,6 @@ func TestLimitByHTB(t *testing.T) {
 		"32 flows": {[]string{"--parallel", "32"}, segmentWire},
 		"UDP":      {[]string{"--udp", "--length", "1448"}, 1490.0 / 1448},
 	} {
-		if testing.Short() && name != "32 flows" {
-			continue
-		}
 		for _, limit := range limits {
 			t.Run(fmt.Sprintf("%d Mbit, %s", limit, name), func(t *testing.T) {
 				b.iperfServer(t, 5201)

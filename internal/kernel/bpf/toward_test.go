@@ -33,7 +33,6 @@ func toward(rules *plan.Rules, l *plan.LinkRules, id plan.ContractID, prefixes .
 // TestToward charges a packet for each workload to the longest of its prefixes that the
 // destination is in, and to no other.
 func TestToward(t *testing.T) {
-	testutil.Proves(t, testutil.Limit)
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	rules, l := noRules(), promises(3)
 	const one, two, three = plan.FirstID, plan.FirstID + 1, plan.FirstID + 2
