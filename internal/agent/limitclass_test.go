@@ -62,7 +62,7 @@ func TestLimitByHTB(t *testing.T) {
 		for _, limit := range limits {
 			t.Run(fmt.Sprintf("%d Mbit, %s", limit, name), func(t *testing.T) {
 				b.iperfServer(t, 5201)
-				for _, rate := range []int{limit, limit, limit, limit / 5} { // a busy machine may not fill it
+				for _, rate := range []int{limit, limit, limit, limit / 5} { // a busy machine may not fill it, or count late
 					args := c.args
 					if name == "UDP" {
 						args = append(args, "--bitrate", fmt.Sprintf("%dM", 3*rate))
@@ -71,14 +71,14 @@ func TestLimitByHTB(t *testing.T) {
 						return
 					}
 				}
-				t.Errorf("less than the limit")
+				t.Errorf("never what the limit is")
 			})
 		}
 	}
 }
 
-// fillsLimit has iperf3 send into a class with a limit, in Mbit/s. More than that is an
-// error; it reports whether it was all of it, as HTB counts and as the receiver does.
+// fillsLimit has iperf3 send into a class with a limit, in Mbit/s. That more than it leaves
+// is an error; it reports whether it was all of it, as HTB counts and as the receiver does.
 func (b *bench) fillsLimit(t *testing.T, dir, group string, limit int, onWire float64, args []string) bool {
 	t.Helper()
 	text := b.classed(10*limit, group, limit)
@@ -98,8 +98,8 @@ func (b *bench) fillsLimit(t *testing.T, dir, group string, limit int, onWire fl
 		packet = 8 * 64 << 10 / 1e6 / 4
 	}
 	most, least := 1.01*float64(limit)+packet, 0.98*float64(limit)-packet
-	if max(left, got) > most {
-		t.Errorf("%.3f Mbit/s left and %.3f were received below a limit of %d", left, got, limit)
+	if left > most {
+		t.Errorf("%.3f Mbit/s left below a limit of %d", left, limit)
 	}
 	if j := s.Promises[0]; !s.OK || j.Promise != plan.PromiseEgress || j.Verdict != plan.Kept || j.Max.String() != fmt.Sprintf("%dMbit", limit) || j.Link != b.link.Name {
 		t.Errorf("status: %+v", s.Promises)
@@ -107,7 +107,7 @@ func (b *bench) fillsLimit(t *testing.T, dir, group string, limit int, onWire fl
 	if d := b.apply(t, text); len(d) != 0 {
 		t.Errorf("a second apply changes %v", d)
 	}
-	return min(left, got) >= least
+	return min(left, got) >= least && got <= most // who is late reads what came before
 }
 
 // TestLimitFallsToHTB: where the kernel can not pace, auto takes htb, and the programs of
