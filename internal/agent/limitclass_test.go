@@ -16,9 +16,20 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// without has the bench's agent take this kernel for one that lacks what a limit takes of
-// BPF.
-func (b *bench) withoutAtomics(t *testing.T) {
+// withoutAtomics applies a policy as on a kernel that lacks what a limit takes of BPF.
+func (b *bench) withoutAtomics(t *testing.T, text string) {
+	t.Helper()
+	b.lackAtomics(t)
+	b.apply(t, text)
+	if b.room().PaceAttached() { // that had a module loaded, so the kernel was asked anew
+		b.lackAtomics(t)
+		b.apply(t, text)
+	}
+}
+
+// lackAtomics has the bench's agent take this kernel for one without atomics, as long as
+// no module is loaded.
+func (b *bench) lackAtomics(t *testing.T) {
 	t.Helper()
 	f := b.features(context.Background())
 	f.Atomics = false
@@ -116,13 +127,12 @@ func TestLimitFallsToHTB(t *testing.T) {
 	testutil.Proves(t, testutil.LimitQueued)
 	testutil.Needs(t, "htb qdisc")
 	b := newBench(t)
-	b.withoutAtomics(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.iperfServer(t, 5201)
 	text := func(max int) string {
 		return b.policyText(fmt.Sprintf("  held: {match: [{cgroup: %s}], egress: {max: %dMbit}}\n", group, max))
 	}
-	b.apply(t, text(5))
+	b.withoutAtomics(t, text(5))
 	start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--time", "90", "--parallel", "4")
 	untilBusy(t, b.wireRate("held"))
 	full := false

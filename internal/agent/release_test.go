@@ -52,9 +52,13 @@ func raiseByTurns(t *testing.T, scheduler string) {
 		levels[raised] = levels[1-raised] + 2
 		b.apply(t, policy(levels[0], levels[1]))
 		time.Sleep(time.Second) // whoever was held back grows again
-		rates := b.leaves(t, time.Second)
-		if first, second := rates[b.class(t, 15)], rates[b.class(t, levels[raised])]; first < 0.8*float64(urgent) || second < float64(line)-1.25*float64(urgent) {
-			t.Errorf("levels %v: the urgent one has %.2f, the raised one %.2f Mbit/s", levels, first, second)
+		rates, carried := b.leaves(t, time.Second), 0.0 // an emulated CPU may not fill the line
+		for _, r := range rates {
+			carried += r
+		}
+		first, second := rates[b.class(t, 15)], rates[b.class(t, levels[raised])]
+		if first < 0.8*float64(urgent) || second < carried-1.25*float64(urgent) || carried < 0.8*float64(line) {
+			t.Errorf("levels %v: the urgent one has %.2f, the raised one %.2f of %.2f Mbit/s", levels, first, second, carried)
 		}
 	}
 }
