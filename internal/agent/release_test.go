@@ -51,7 +51,7 @@ func raiseByTurns(t *testing.T, scheduler string) {
 		raised := (round + 1) % 2 // the one that starves
 		levels[raised] = levels[1-raised] + 2
 		b.apply(t, policy(levels[0], levels[1]))
-		time.Sleep(time.Second) // whoever was held back grows again
+		time.Sleep(time.Second)                         // whoever was held back grows again
 		rates, carried := b.leaves(t, time.Second), 0.0 // an emulated CPU may not fill the line
 		for _, r := range rates {
 			carried += r
