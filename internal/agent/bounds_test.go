@@ -123,13 +123,19 @@ workloads:
 	if s := status(t, b.Agent); !s.OK {
 		t.Errorf("status: %+v", s)
 	}
-	held, err := b.held(record(t, b.Agent))
+	dropsNothing(t, b.Agent)
+}
+
+// dropsNothing checks that no limit has dropped a packet.
+func dropsNothing(t *testing.T, a *Agent) {
+	t.Helper()
+	held, err := a.held(record(t, a))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for of, h := range held {
 		if h.Dropped > 0 {
-			t.Errorf("%v dropped %d packets", of, h.Dropped)
+			t.Errorf("%+v dropped %d packets", of, h.Dropped)
 		}
 	}
 }
@@ -183,15 +189,7 @@ func TestContainerIsPaced(t *testing.T) {
 				start(t, s.client, s.Scope.Cgroup, nil, "iperf3", "--client", to.IPv4.Addr().String(), "--port", "5201", "--time", "60", "--parallel", flows)
 				untilBusy(t, below(s.Agent, ingress))
 				within(t, rates(t, s.Agent, 2*time.Second), limits, ingress)
-				held, err := s.held(record(t, s.Agent))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, h := range held {
-					if h.Dropped > 0 {
-						t.Errorf("%d packets were dropped", h.Dropped)
-					}
-				}
+				dropsNothing(t, s.Agent)
 			})
 		}
 	}

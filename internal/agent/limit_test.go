@@ -23,27 +23,27 @@ func (b *bench) limited(group, max string) string {
 	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none}\nworkloads:\n  held:\n    match: [{cgroup: %s}]\n    egress: {max: %s}\n", b.link.Name, group, max)
 }
 
-// sent is how many bytes the link has sent, as its device counts.
-func (b *bench) sent(t *testing.T) uint64 {
+// sent is what the link has sent, as its device counts.
+func (b *bench) sent(t *testing.T) (all struct{ Bytes, Packets uint64 }) {
 	t.Helper()
 	var links []struct {
 		Stats struct {
-			TX struct{ Bytes uint64 }
+			TX struct{ Bytes, Packets uint64 }
 		} `json:"stats64"`
 	}
 	if err := json.Unmarshal([]byte(b.here.Output("ip", "-j", "-s", "link", "show", "dev", b.link.Name)), &links); err != nil {
 		t.Fatal(err)
 	}
-	return links[0].Stats.TX.Bytes
+	return links[0].Stats.TX
 }
 
 // rate is what the link sends for a time, in Mbit/s.
 func (b *bench) rate(t *testing.T, over time.Duration) float64 {
 	t.Helper()
-	begin, before := time.Now(), b.sent(t)
+	begin, before := time.Now(), b.sent(t).Bytes
 	time.Sleep(over)
 	// What is sent between a reading and its clock counts against the limit.
-	return float64(b.sent(t)-before) * 8 / 1e6 / time.Since(begin).Seconds()
+	return float64(b.sent(t).Bytes-before) * 8 / 1e6 / time.Since(begin).Seconds()
 }
 
 // judged is the judgement of the one limit in force.

@@ -42,26 +42,12 @@ func arrives(t *testing.T, want float64, flood func() float64) {
 	}
 }
 
-// packetsSent is how many packets the link has sent, as its device counts.
-func (b *bench) packetsSent(t *testing.T) uint64 {
-	t.Helper()
-	var links []struct {
-		Stats struct {
-			TX struct{ Packets uint64 }
-		} `json:"stats64"`
-	}
-	if err := json.Unmarshal([]byte(b.here.Output("ip", "-j", "-s", "link", "show", "dev", b.link.Name)), &links); err != nil {
-		t.Fatal(err)
-	}
-	return links[0].Stats.TX.Packets
-}
-
 // packetRate is how many packets the link sends a second, over a time.
 func (b *bench) packetRate(t *testing.T, over time.Duration) float64 {
 	t.Helper()
-	begin, before := time.Now(), b.packetsSent(t)
+	begin, before := time.Now(), b.sent(t).Packets
 	time.Sleep(over)
-	return float64(b.packetsSent(t)-before) / time.Since(begin).Seconds()
+	return float64(b.sent(t).Packets-before) / time.Since(begin).Seconds()
 }
 
 // kept checks that status judges so many promises, all kept, and logs them.

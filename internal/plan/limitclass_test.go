@@ -17,14 +17,9 @@ func TestJudgeClassLimits(t *testing.T) {
 	f := hostOf(p)
 	w := wanted(t, p, f, IDs{})
 	owner := Owner{Contract: w.Contracts["here"].ID, Link: w.Links["eth0"].Index}
-	seen := map[string]map[ContractID]Traffic{"eth0": {owner.Contract: {Packets: 3, Bytes: 180}}}
 	const read = "read back: at most 10Mbit by htb"
-	for name, c := range map[string]struct {
-		have    func(*State)
-		served  map[Owner]Served
-		verdict Verdict
-		want    string
-	}{
+	want := Judgement{Workload: "here", Link: "eth0", Promise: PromiseEgress, Priority: policy.Unset, Max: 10_000_000, Traffic: Traffic{3, 180}}
+	judges(t, p, want, map[string]judging{
 		"nothing waits":       {nil, map[Owner]Served{owner: {Dropped: 7}}, Kept, read + "; 7 packets dropped; nothing of it waits"},
 		"at its limit":        {nil, map[Owner]Served{owner: {Waited: true, Got: 10_012_345, Surely: 9_987_654}}, Kept, read + "; 10Mbit over 500ms, and more waits"},
 		"within one packet":   {nil, map[Owner]Served{owner: {Waited: true, Got: 12e6, Surely: 11_248_576}}, Kept, read + "; 12Mbit over 500ms, and more waits"},
@@ -38,24 +33,7 @@ func TestJudgeClassLimits(t *testing.T) {
 			`shares [at most 20Mbit by htb, as class 4 at least 20Mbit, beyond that class 0, at most 30Mbit by htb at least 1Mbit, beyond that class 0]) -> ` +
 			`htb with 8 classes at 100Mbit, 21Mbit of it in 2 shares, with 2 limits (leaves "fq_codel", buckets 1, map [0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7], ` +
 			`shares [at most 10Mbit by htb, as class 4 at least 20Mbit, beyond that class 0, at most 30Mbit by htb at least 1Mbit, beyond that class 0])`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			have := wanted(t, p, f, IDs{}).State
-			if c.have != nil {
-				c.have(&have)
-			}
-			want := Judgement{Workload: "here", Link: "eth0", Promise: PromiseEgress, Priority: policy.Unset, Max: 10_000_000,
-				Verdict: c.verdict, Evidence: c.want, Traffic: Traffic{3, 180}}
-			all := Judge(p, w, Diff(have, w), Measured{Traffic: seen, Served: c.served})
-			i := slices.IndexFunc(all, func(j Judgement) bool { return j.Workload == "here" && j.Promise == PromiseEgress })
-			if i < 0 {
-				t.Fatalf("%+v", all)
-			}
-			if diff := cmp.Diff(want, all[i]); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 	var of []string
 	for _, j := range Judge(p, w, nil, Measured{}) {
 		of = append(of, j.Workload+" "+j.Link+" "+j.Promise+" "+j.Terms())

@@ -134,14 +134,9 @@ func TestJudgeShares(t *testing.T) {
 	f := hostOf(p)
 	w := wanted(t, p, f, IDs{})
 	owner := Owner{Contract: w.Contracts["web"].ID, Link: w.Links["eth0"].Index}
-	seen := map[string]map[ContractID]Traffic{"eth0": {owner.Contract: {Packets: 3, Bytes: 180}}}
 	const read = "read back: share 1 of htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares"
-	for name, c := range map[string]struct {
-		have    func(*State)
-		served  map[Owner]Served
-		verdict Verdict
-		want    string
-	}{
+	want := Judgement{Workload: "web", Link: "eth0", Promise: PromiseShare, Priority: policy.Unset, Min: 30_000_000, Traffic: Traffic{3, 180}}
+	judges(t, p, want, map[string]judging{
 		"nothing waits":      {nil, map[Owner]Served{owner: {}}, Kept, read + "; nothing of it waits"},
 		"it gets its part":   {nil, map[Owner]Served{owner: {Waited: true, Got: 29_876_543}}, Kept, read + "; 29.9Mbit over 500ms, and more waits"},
 		"it gets more":       {nil, map[Owner]Served{owner: {Waited: true, Got: 80e6}}, Kept, read + "; 80Mbit over 500ms, and more waits"},
@@ -150,21 +145,43 @@ func TestJudgeShares(t *testing.T) {
 		"nobody knows":       {nil, nil, Unprovable, read + "; what it gets could not be read"},
 		"no class": {func(s *State) { drift(s, func(l *LinkState) { l.Queue.Shares = l.Queue.Shares[:1] }) }, nil, Broken,
 			"htb with 8 classes at 100Mbit, 50Mbit of it in 1 share -> htb with 8 classes at 100Mbit, 100Mbit of it in 3 shares"},
-	} {
+	})
+	if terms := want.Terms(); terms != "at least 30Mbit" {
+		t.Error(terms)
+	}
+}
+
+// A judging is what is there of a promise, and how that is judged.
+type judging struct {
+	have    func(*State) // nil: what is wanted
+	served  map[Owner]Served
+	verdict Verdict
+	want    string
+}
+
+// judges checks how the promise of a workload on a link is judged in each case: want is
+// that but for its verdict and the evidence.
+func judges(t *testing.T, p *policy.Policy, want Judgement, cases map[string]judging) {
+	t.Helper()
+	f := hostOf(p)
+	w := wanted(t, p, f, IDs{})
+	seen := map[string]map[ContractID]Traffic{want.Link: {w.Contracts[want.Workload].ID: want.Traffic}}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			have := wanted(t, p, f, IDs{}).State
 			if c.have != nil {
 				c.have(&have)
 			}
-			want := Judgement{Workload: "web", Link: "eth0", Promise: PromiseShare, Priority: policy.Unset, Min: 30_000_000,
-				Verdict: c.verdict, Evidence: c.want, Traffic: Traffic{3, 180}}
+			want.Verdict, want.Evidence = c.verdict, c.want
 			all := Judge(p, w, Diff(have, w), Measured{Traffic: seen, Served: c.served})
-			i := slices.IndexFunc(all, func(j Judgement) bool { return j.Workload == "web" && j.Promise == PromiseShare })
-			if i < 0 || all[i] != want {
-				t.Errorf("%+v\nwant %+v", all, want)
+			i := slices.IndexFunc(all, func(j Judgement) bool {
+				return j.Workload == want.Workload && j.Link == want.Link && j.Promise == want.Promise
+			})
+			if i < 0 {
+				t.Fatalf("%+v", all)
 			}
-			if terms := all[i].Terms(); terms != "at least 30Mbit" {
-				t.Error(terms)
+			if diff := cmp.Diff(want, all[i]); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}
