@@ -157,11 +157,18 @@ func TestReceiveMarks(t *testing.T) {
 	const limit, seconds = 20, 2
 	b.apply(t, receiving(group, "20Mbit"))
 	b.iperfServer(t, 5201)
+	begin := time.Now()
 	rate := received(t, b.here, dir, b.far.IPv4.Addr(), seconds, "--port", "5201", "--reverse")() * segmentWire
+	took := time.Since(begin).Seconds()
 	h := b.heldNow(t)
 	t.Logf("%.2f Mbit/s, %+v", rate, h)
-	if rate > limit*(1.02+collected(seconds)) || rate < limit/2 {
+	if rate < limit/2 {
 		t.Errorf("%.2f Mbit/s below a limit of %d", rate, limit)
+	}
+	// By the clock of the test: a receiver that was kept from a CPU finds what came
+	// meanwhile at once, and counts it as of less time.
+	if passed := float64(h.Passed) * 8 / 1e6; passed > limit*(took+collected(1)) {
+		t.Errorf("%.2f Mbit passed in %.2f s below a limit of %d Mbit/s", passed, took, limit)
 	}
 	if h.Marked == 0 {
 		t.Errorf("nothing was marked: %+v", h)
