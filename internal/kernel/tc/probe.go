@@ -13,8 +13,11 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// probedBands is the name under which Probe reports that fq has bands (6.7).
-const probedBands = "fq bands"
+// Names under which Probe reports what is no qdisc.
+const (
+	probedBands = "fq bands" // fq has bands (6.7)
+	Policing    = "police"   // filters can do what SetPolice asks for
+)
 
 // kinds are the qdiscs that Weir builds.
 func kinds() []string {
@@ -22,15 +25,16 @@ func kinds() []string {
 }
 
 // Probe says which of the qdiscs that Weir builds this kernel has, by kind, and
-// under "fq bands" whether its fq has bands, by adding each to a link in a
-// throw-away namespace; it loads modules that are there to be loaded. A kind
-// that could not be tried is not in has, but in unknown with the reason.
+// under "fq bands" whether its fq has bands and under Policing whether its filters
+// police, by adding each to a link in a throw-away namespace; it loads modules that are
+// there to be loaded. A kind that could not be tried is not in has, but in unknown with
+// the reason.
 func Probe() (has map[string]bool, unknown map[string]string) {
 	has, unknown = map[string]bool{}, map[string]string{}
 	done := make(chan error)
 	go onOwnThread(done, func() error { return probe(has, unknown) })
 	if err := <-done; err != nil {
-		for _, kind := range append(kinds(), probedBands) {
+		for _, kind := range append(kinds(), probedBands, Policing) {
 			unknown[kind] = err.Error()
 		}
 	}
@@ -76,6 +80,7 @@ func probe(has map[string]bool, unknown map[string]string) error {
 		note(kind, c.try(link, kind))
 	}
 	note(probedBands, c.tryBands(link))
+	note(Policing, c.tryPolice(link))
 	return nil
 }
 

@@ -19,14 +19,27 @@ func TestProbe(t *testing.T) {
 		if kind == probedBands {
 			name = kind
 		}
-		want, err := feature.Has(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if has[kind] != want {
+		if want := hasAll(t, name); has[kind] != want {
 			t.Errorf("%s: probed %t, want %t", kind, has[kind], want)
 		}
 	}
+	if want := hasAll(t, policeNeeds...); has[Policing] != want {
+		t.Errorf("police: probed %t, want %t", has[Policing], want)
+	}
+}
+
+func hasAll(t *testing.T, features ...string) bool {
+	t.Helper()
+	for _, name := range features {
+		has, err := feature.Has(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !has {
+			return false
+		}
+	}
+	return true
 }
 
 // BenchmarkProbe is what doctor and the first apply after a boot wait for.

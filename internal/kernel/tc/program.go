@@ -180,13 +180,30 @@ func Detach(link int, hook Hook, keepClsact bool) error {
 		return err
 	}
 	if f, ok := filters.ours(); ok {
-		err := c.send(message{typ: unix.RTM_DELTFILTER, kind: "bpf",
-			tcm: nl.TcMsg{Ifindex: int32(link), Handle: f.handle, Parent: uint32(hook), Info: f.info}})
-		if err != nil && !errors.Is(err, unix.ENOENT) {
+		if err := c.deleteFilter(link, f); err != nil {
 			return kernelError(link, fmt.Sprintf("detach %s program", hook), "", err)
 		}
 	}
-	if keepClsact || qdisc.block {
+	if keepClsact {
+		return nil
+	}
+	return c.dropClsact(link, qdisc)
+}
+
+// deleteFilter deletes a filter; one that is gone is fine.
+func (c *conn) deleteFilter(link int, f entry) error {
+	err := c.send(message{typ: unix.RTM_DELTFILTER, kind: f.kind,
+		tcm: nl.TcMsg{Ifindex: int32(link), Handle: f.handle, Parent: f.parent, Info: f.info}})
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// dropClsact deletes the clsact qdisc unless it carries filters, or shares them with
+// other links.
+func (c *conn) dropClsact(link int, qdisc entry) error {
+	if qdisc.block {
 		return nil
 	}
 	for _, hook := range []Hook{Egress, Ingress} {
@@ -194,7 +211,7 @@ func Detach(link int, hook Hook, keepClsact bool) error {
 			return err
 		}
 	}
-	err = c.send(message{typ: unix.RTM_DELQDISC, tcm: nl.TcMsg{Ifindex: int32(link), Handle: clsactHandle, Parent: clsactParent}})
+	err := c.send(message{typ: unix.RTM_DELQDISC, tcm: nl.TcMsg{Ifindex: int32(link), Handle: clsactHandle, Parent: clsactParent}})
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return kernelError(link, "delete clsact qdisc", "", err)
 	}

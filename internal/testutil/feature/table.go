@@ -55,7 +55,7 @@ func table() map[string]probe {
 	for _, kind := range []string{"basic", "bpf", "flower", "fw", "matchall", "u32"} {
 		t[kind+" classifier"] = classifier(kind)
 	}
-	for _, kind := range []string{"mirred", "police", "skbedit"} {
+	for _, kind := range []string{"gact", "mirred", "police", "skbedit"} {
 		t[kind+" action"] = action(kind)
 	}
 	for _, kind := range []string{"bridge", "dummy", "ifb", "netdevsim", "veth", "vlan", "vrf"} {
