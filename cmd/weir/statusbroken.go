@@ -22,7 +22,7 @@ func (v *statusView) broken(s *agent.Status) {
 		if j.Verdict != plan.Broken {
 			continue
 		}
-		limits = limits || j.Promise != plan.PromiseShare && !byClass(s, j)
+		limits = limits || j.Promise != plan.PromiseShare && !glanced(s, j)
 		c := cause{where(j), j.Evidence}
 		if victims[c] == nil {
 			order = append(order, c)
@@ -59,17 +59,19 @@ func (v *statusView) broken(s *agent.Status) {
 		v.line("  next    weir apply %s", fileWord(s.Policy))
 	case limits: // and all is in place that holds them
 		v.line("  next    weir status, once more: what counts is the last whole %g s", plan.LimitWindow.Seconds())
-	case len(order) > 0: // shares and limits in classes, likewise
-		v.line("  next    weir status, once more: what counts is %s in which packets wait", plan.ShareWindow)
+	case len(order) > 0: // shares, limits in classes and those of filters, likewise
+		v.line("  next    weir status, once more: what counts is %s in which packets come or wait", plan.ShareWindow)
 	case !s.OK && s.Unfinished == nil: // what the policy names is not here; the warnings say what
 		v.line("  next    bring it back, or change the policy; then weir apply %s", fileWord(s.Policy))
 	}
 }
 
-// byClass reports whether a class of htb holds what is promised.
-func byClass(s *agent.Status, j plan.Judgement) bool {
-	return j.Promise == plan.PromiseEgress && slices.ContainsFunc(s.Limits, func(l agent.LimitStatus) bool {
-		return l.Workload == j.Workload && l.Rung == string(policy.MethodHTB) && (l.Link == j.Link || l.Link == plan.EveryLink && j.Link != plan.EveryLink)
+// glanced reports whether a promise is held by what was looked at for plan.ShareWindow
+// only: a class of htb, or a filter.
+func glanced(s *agent.Status, j plan.Judgement) bool {
+	return slices.ContainsFunc(s.Limits, func(l agent.LimitStatus) bool {
+		return l.Workload == j.Workload && l.Promise == j.Promise && l.Rung != string(policy.MethodPace) &&
+			(l.Link == j.Link || l.Link == plan.EveryLink && j.Link != plan.EveryLink)
 	})
 }
 

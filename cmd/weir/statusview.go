@@ -187,8 +187,8 @@ func (v *statusView) limits(all []agent.LimitStatus) {
 		if held[r] == nil {
 			order = append(order, r)
 		}
-		if !slices.Contains(held[r], l.Workload) {
-			held[r] = append(held[r], l.Workload)
+		if name := cmp.Or(l.Workload, l.Link+" itself"); !slices.Contains(held[r], name) {
+			held[r] = append(held[r], name)
 		}
 	}
 	for _, r := range order {

@@ -140,7 +140,7 @@ broken on eth0
   wanted  late at least 20Mbit
   got     read back: share 1 of htb with 8 classes at 100Mbit; 9.8Mbit over 500ms, and
           more waits
-  next    weir status, once more: what counts is 500ms in which packets wait
+  next    weir status, once more: what counts is 500ms in which packets come or wait
 
 workload  link  promise          verdict            packets  sent  evidence
 idle      eth0  at least 20Mbit  kept                     0   0 B  nothing of it waits
@@ -148,6 +148,35 @@ busy      eth0  at least 20Mbit  kept                     0   0 B  20.1Mbit over
 slow      eth0  at least 20Mbit  not provable here        0   0 B  19Mbit over 500ms
 late      eth0  at least 20Mbit  broken                   0   0 B  see above
   not provable on eth0: 19Mbit over 500ms, and more waits: too few packets to tell
+`},
+		{"a link's own limits, of filters", 100, func(s *agent.Status) {
+			s.Links, s.Unclaimed, s.OK = nil, nil, false
+			limit := func(link, promise string, verdict plan.Verdict, evidence string) plan.Judgement {
+				return plan.Judgement{Link: link, Promise: promise, Priority: policy.Unset, Max: 2e7, Verdict: verdict,
+					Evidence: "read back: at most 20Mbit (512KiB at once) by police; " + evidence, Traffic: plan.Traffic{Packets: 12, Bytes: 3456}}
+			}
+			s.Promises = []plan.Judgement{
+				limit("eth0", plan.PromiseEgress, plan.Kept, "nothing passes, 0 packets dropped"),
+				limit("eth0", plan.PromiseIngress, plan.Broken, "39.8Mbit over 500ms, 4 packets dropped"),
+			}
+			for _, j := range s.Promises {
+				s.Limits = append(s.Limits, agent.LimitStatus{Link: j.Link, Promise: j.Promise, Rung: "police", Why: "the policy asks for it", Lacks: []string{"this"}})
+			}
+		}, `
+kept: all 2 promises
+policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
+
+broken on eth0
+  wanted  ingress at most 20Mbit
+  got     read back: at most 20Mbit (512KiB at once) by police; 39.8Mbit over 500ms, 4 packets
+          dropped
+  next    weir status, once more: what counts is 500ms in which packets come or wait
+
+workload  link  promise                 verdict  packets      sent  evidence
+(all)     eth0  egress at most 20Mbit   kept          12  3.38 KiB  nothing passes
+(all)     eth0  ingress at most 20Mbit  broken            3.38 KiB  see above
+  limits of eth0 itself by police: the policy asks for it
+    not promised: this
 `},
 		{"limits in classes", 100, func(s *agent.Status) {
 			s.Links, s.Unclaimed, s.OK = nil, nil, false
@@ -159,9 +188,9 @@ late      eth0  at least 20Mbit  broken                   0   0 B  see above
 				limit("late", plan.Broken, "39.8Mbit over 500ms, and more waits"),
 			}
 			for _, workload := range []string{"busy", "idle", "late"} {
-				s.Limits = append(s.Limits, agent.LimitStatus{Workload: workload, Link: "eth0", Rung: "htb", Why: "the policy asks for it", Lacks: []string{"this", "that"}})
+				s.Limits = append(s.Limits, agent.LimitStatus{Workload: workload, Link: "eth0", Promise: plan.PromiseEgress, Rung: "htb", Why: "the policy asks for it", Lacks: []string{"this", "that"}})
 			}
-			s.Limits = append(s.Limits, agent.LimitStatus{Workload: "late", Link: "eth1", Rung: "pace", Why: "the best there is"})
+			s.Limits = append(s.Limits, agent.LimitStatus{Workload: "late", Link: "eth1", Promise: plan.PromiseEgress, Rung: "pace", Why: "the best there is"})
 		}, `
 kept: all 2 promises
 policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
@@ -169,7 +198,7 @@ policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
 broken on eth0
   wanted  late at most 20Mbit
   got     read back: at most 20Mbit by htb; 39.8Mbit over 500ms, and more waits
-  next    weir status, once more: what counts is 500ms in which packets wait
+  next    weir status, once more: what counts is 500ms in which packets come or wait
 
 workload  link  promise         verdict  packets  sent  evidence
 idle      eth0  at most 20Mbit  kept           0   0 B  nothing of it waits

@@ -67,9 +67,12 @@ func loadedModules() []byte {
 func probe(ctx context.Context) plan.Features {
 	features := host.Probe(ctx)
 	has, unknown := tc.Probe()
-	features.Qdiscs = has
+	features.Qdiscs, features.Police = has, has[tc.Policing]
 	for kind, why := range unknown {
 		features.Unknown[plan.FeatureQdisc(kind)] = why
+	}
+	if why, ok := unknown[tc.Policing]; ok {
+		features.Unknown[plan.FeaturePolice] = why
 	}
 	return features
 }

@@ -68,6 +68,9 @@ func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState,
 			return err
 		}
 		s.Queue, s.Root, s.Drift = q.Queue, q.Root, strings.Join(q.Drift, "; ")
+		if s.Policed, err = readPoliced(l.Index); err != nil {
+			return err
+		}
 		want, err := g.ProgramID(l.Index)
 		if errors.Is(err, bpf.ErrAbsent) {
 			return nil // not attached, then

@@ -152,7 +152,7 @@ func TestLimitFallsToHTB(t *testing.T) {
 		t.Error("less than the limit left")
 	}
 	s := status(t, b.Agent)
-	want := LimitStatus{"held", plan.EveryLink, "htb", "the best here: BPF programs of this kernel can not count a limit together (no atomic fetch)", nil}
+	want := LimitStatus{"held", plan.EveryLink, plan.PromiseEgress, "htb", "the best here: BPF programs of this kernel can not count a limit together (no atomic fetch)", nil}
 	if len(s.Limits) == 0 {
 		t.Fatalf("status: %+v", s)
 	}

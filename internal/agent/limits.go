@@ -8,21 +8,30 @@ import (
 	"github.com/weir-net/weir/internal/state"
 )
 
-// A LimitStatus says on which rung a limit of what a workload sends is held.
+// A LimitStatus says on which rung a limit is held: of what a workload sends, or of a
+// link itself.
 type LimitStatus struct {
-	Workload string   `json:"workload"`
-	Link     string   `json:"link"` // "*" of all links together
-	Rung     string   `json:"rung"` // "pace" or "htb"
+	Workload string   `json:"workload"` // "": whatever the link carries
+	Link     string   `json:"link"`     // "*" of all links together
+	Promise  string   `json:"promise"`  // "egress" or, of a link itself, "ingress"
+	Rung     string   `json:"rung"`     // "pace", "htb" or "police"
 	Why      string   `json:"why"`
 	Lacks    []string `json:"lacks,omitempty"` // what the rung does not promise
 }
 
 // addLimits tells of the rungs.
-func (s *Status) addLimits(rungs plan.LimitRungs) {
-	for _, workload := range sortedKeys(rungs) {
-		for _, link := range sortedKeys(rungs[workload]) {
-			r := rungs[workload][link]
-			s.Limits = append(s.Limits, LimitStatus{workload, link, string(r.Method), r.Why, r.Lacks})
+func (s *Status) addLimits(w *plan.Want) {
+	add := func(workload, link, promise string, r plan.LimitRung) {
+		s.Limits = append(s.Limits, LimitStatus{workload, link, promise, string(r.Method), r.Why, r.Lacks})
+	}
+	for _, link := range sortedKeys(w.OwnRungs) {
+		for _, promise := range sortedKeys(w.OwnRungs[link]) {
+			add("", link, promise, w.OwnRungs[link][promise])
+		}
+	}
+	for _, workload := range sortedKeys(w.LimitRungs) {
+		for _, link := range sortedKeys(w.LimitRungs[workload]) {
+			add(workload, link, plan.PromiseEgress, w.LimitRungs[workload][link])
 		}
 	}
 }

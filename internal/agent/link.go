@@ -153,6 +153,9 @@ func (a *Agent) detachIngress(l state.LinkRecord) error {
 func (c *change) removeLink(name string) {
 	l := c.record.Links[name]
 	c.add(fmt.Sprintf("detach link_egress from %s", name), func() error {
+		if err := c.endPolice(l); err != nil {
+			return err
+		}
 		if !l.Filter {
 			return c.room().DetachLink(l.Index)
 		}

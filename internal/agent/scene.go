@@ -96,6 +96,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 		if l.Rules.Egress != (plan.Limit{}) {
 			x.Promises = append(x.Promises, link+": "+l.Rules.Egress.Promise()+", with all else that leaves by it")
 		}
+		for _, limit := range l.Policed.Egress {
+			x.Promises = append(x.Promises, link+": egress "+limit.ByPolice()+", with all else that leaves by it")
+		}
 	}
 	if l, ok := s.have.Rules.Limits[id]; ok {
 		x.Promises = append(x.Promises, "all links together: "+l.Promise())

@@ -79,12 +79,8 @@ func checkLink(l policy.Link, shares []Share, f Facts, add addFunc) {
 		add(l.Span, "weir doctor tells what this kernel has", "link %q: kernel runs no BPF program at egress (neither tcx nor cls_bpf)", l.Name)
 	}
 	object := fmt.Sprintf("link %q", l.Name)
-	if l.Egress.Limit != (policy.Limit{}) {
-		f.checkLimit(object, "egress", l.Egress.Span, add)
-	}
-	if l.Ingress.Limit != (policy.Limit{}) {
-		f.checkLimit(object, "ingress", l.Ingress.Span, add)
-	}
+	f.checkOwn(object, PromiseEgress, l.Egress, add)
+	f.checkOwn(object, PromiseIngress, l.Ingress, add)
 	rung, why := Choose(l, shares, lf, f.Features)
 	if why != "" && f.Root {
 		at := l.Span
@@ -149,6 +145,22 @@ func (f Facts) checkLimit(object, key string, at policy.Span, add addFunc) {
 	for _, why := range f.Features.NoLimits() {
 		add(at, "leave "+key+" out; weir doctor tells what this kernel has", "%s: %s", object, why)
 	}
+}
+
+// checkOwn asks for a rung of a link's own limit.
+func (f Facts) checkOwn(object, key string, of policy.Bandwidth, add addFunc) {
+	if of.Limit == (policy.Limit{}) || !f.Root {
+		return
+	}
+	_, why := ChooseOwn(of.Limit, f)
+	if why == "" {
+		return
+	}
+	how := "no way to hold its " + key
+	if of.Method != policy.MethodAuto {
+		how = fmt.Sprintf("method %s can not hold its %s", of.Method, key)
+	}
+	add(of.Span, "leave "+key+" out; weir doctor tells what this kernel has", "%s: %s: %s", object, how, why)
 }
 
 // checkLimits asks for a rung of each limit of what a workload sends.

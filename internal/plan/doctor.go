@@ -21,6 +21,7 @@ const (
 	FeatureAtomics       = "BPF atomics"
 	FeatureTailCalls     = "BPF tail calls"
 	FeatureSockOps       = "sock_ops"
+	FeaturePolice        = "tc police"
 )
 
 // FeatureQdisc names the feature that is a kind of qdisc: "prio qdisc".
@@ -145,11 +146,17 @@ func limits(f Facts) Finding {
 	found := f.demand("limits", "workloads and links can be held to a rate: TCP is paced, a bucket holds the rest", "egress and ingress", "",
 		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureTailCalls, f.Features.TailCalls}, feature{FeatureSockOps, f.Features.SockOps})
 	if found.State == FindingFail {
-		text := found.Text + "; only egress and ingress need it"
-		if f.Features.Qdiscs[string(policy.HTB)] {
-			text = found.Text + ": a class of htb holds what a workload sends on one link with a rate; only ingress and limits of links need it"
+		const class, filter = ": a class of htb holds what a workload sends on one link with a rate", ": filters of tc drop what is above a link's own limit"
+		text := "; only egress and ingress need it"
+		switch htb := f.Features.Qdiscs[string(policy.HTB)]; {
+		case htb && f.Features.Police:
+			text = class + ";" + filter[1:] + "; only ingress of workloads needs it"
+		case htb:
+			text = class + "; only ingress and limits of links need it"
+		case f.Features.Police:
+			text = filter + "; only egress and ingress of workloads need it"
 		}
-		return Finding{ID: found.ID, State: FindingSkip, Text: text}
+		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + text}
 	}
 	return found
 }

@@ -98,6 +98,12 @@ func TestDoctor(t *testing.T) {
 			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF tail calls: a class of htb holds what a workload sends on one link with a rate; only ingress and limits of links need it"}},
 		{"no limits at all", func(f *Facts) { f.Features.Atomics, f.Features.TailCalls, f.Features.SockOps = false, false, false },
 			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics and no BPF tail calls and no sock_ops: a class of htb holds what a workload sends on one link with a rate; only ingress and limits of links need it"}},
+		{"no atomics, and police", func(f *Facts) { f.Features.Atomics, f.Features.Police = false, true },
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics: a class of htb holds what a workload sends on one link with a rate; filters of tc drop what is above a link's own limit; only ingress of workloads needs it"}},
+		{"no atomics, no htb, and police", func(f *Facts) {
+			f.Features.Atomics, f.Features.Police, f.Features.Qdiscs = false, true, map[string]bool{"prio": true}
+		},
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics: filters of tc drop what is above a link's own limit; only egress and ingress of workloads need it"}},
 		{"no limits, and no htb", func(f *Facts) { f.Features.Atomics, f.Features.Qdiscs = false, map[string]bool{"prio": true} },
 			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics; only egress and ingress need it"}},
 		{"limits unknown", func(f *Facts) { f.Features.SockOps = false; f.unknownTo("sock_ops", "busy") },

@@ -12,9 +12,10 @@ import (
 
 // Measured is what was seen of the packets that promises are about.
 type Measured struct {
-	Traffic map[string]map[ContractID]Traffic // link -> what passed under each contract
-	Held    map[Owner]Held                    // what became of the packets below each limit
-	Served  map[Owner]Served                  // what each share got
+	Traffic  map[string]map[ContractID]Traffic // link -> what passed under each contract
+	Held     map[Owner]Held                    // what became of the packets below each limit
+	Served   map[Owner]Served                  // what each share got
+	Filtered map[Owner]Filtered                // what each filter of links' own limits let through
 }
 
 // Judge holds every promise against what was read back and measured. differences is
@@ -86,25 +87,26 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 		}
 	}
 	for _, l := range p.Links {
-		all = append(all, judgeLink(l.Name, want.Links[l.Name], seen[l.Name], held, wrong["link "+l.Name])...)
+		all = append(all, judgeLink(l.Name, want.Links[l.Name], seen[l.Name], m, wrong["link "+l.Name])...)
 	}
 	return all
 }
 
 // judgeLink judges what all packets of a link may take.
-func judgeLink(name string, l LinkState, seen map[ContractID]Traffic, held map[Owner]Held, wrong string) (all []Judgement) {
+func judgeLink(name string, l LinkState, seen map[ContractID]Traffic, m Measured, wrong string) (all []Judgement) {
+	egress, ingress := Judgement{Link: name, Promise: PromiseEgress}, Judgement{Link: name, Promise: PromiseIngress}
+	own := func(id ContractID) Owner { return Owner{Contract: id, Link: l.Index} }
 	if limit := l.Rules.Egress; !limit.none() {
-		j := Judgement{Link: name, Promise: PromiseEgress}
 		for _, t := range seen {
-			j.Traffic.Packets += t.Packets
+			egress.Traffic.Packets += t.Packets
 		}
-		all = append(all, j.limits(limit, Owner{Contract: OwnEgress, Link: l.Index}, held, wrong)...)
+		all = append(all, egress.limits(limit, own(OwnEgress), m.Held, wrong)...)
 	}
+	all = append(all, egress.policed(l.Policed.Egress, own(OwnEgress), m.Filtered, wrong)...)
 	if limit := l.Rules.Ingress; !limit.none() {
-		j := Judgement{Link: name, Promise: PromiseIngress}
-		all = append(all, j.limits(limit, Owner{Contract: OwnIngress, Link: l.Index}, held, wrong)...)
+		all = append(all, ingress.limits(limit, own(OwnIngress), m.Held, wrong)...)
 	}
-	return all
+	return append(all, ingress.policed(l.Policed.Ingress, own(OwnIngress), m.Filtered, wrong)...)
 }
 
 // wrongOf says what breaks what holds on all links together, "" if nothing does.

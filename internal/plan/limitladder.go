@@ -7,10 +7,9 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// A LimitRung is how a limit of what a workload sends is held, and what that does not
-// promise.
+// A LimitRung is how a limit is held, and what that does not promise.
 type LimitRung struct {
-	Method policy.Method // MethodPace or MethodHTB
+	Method policy.Method // MethodPace, MethodHTB or MethodPolice
 	Why    string        // in words: why this rung and no better one
 	Lacks  []string      // in words: what it does not promise
 }
@@ -23,8 +22,8 @@ type limitStep struct {
 	lacks  []string
 }
 
-// limitLadder is the ladder of limits, the best rung first.
-var limitLadder = []limitStep{
+// sendLadder is the ladder of limits of what workloads send, the best rung first.
+var sendLadder = []limitStep{
 	{policy.MethodPace, climbPace, nil},
 	{policy.MethodHTB, climbClass, []string{
 		"what waits inside the limit waits behind its own bulk",
@@ -35,12 +34,31 @@ var limitLadder = []limitStep{
 	}},
 }
 
-// ChooseLimit returns the rung of a limit on some links: the one that the policy
-// names, or the best that the kernel and the link allow. What stands in the way comes
-// back as a reason in words.
+// ownLadder is the ladder of limits of links themselves.
+var ownLadder = []limitStep{
+	{policy.MethodPace, climbPace, nil},
+	{policy.MethodPolice, climbPolice, []string{
+		"what is above is dropped, TCP as well: nobody is paced, and nothing marked",
+		"all flows share one bucket: who sends in bursts loses more",
+		"what a device puts together on arrival counts its headers once: up to a twentieth more arrives",
+	}},
+}
+
+// ChooseLimit returns the rung of a limit of what a workload sends on some links: the
+// one that the policy names, or the best that the kernel and the link allow. What
+// stands in the way comes back as a reason in words.
 func ChooseLimit(limit policy.Limit, links []policy.Link, f Facts) (LimitRung, string) {
+	return climbLimits(sendLadder, limit, links, f)
+}
+
+// ChooseOwn is [ChooseLimit] of a link's own limit in one direction.
+func ChooseOwn(limit policy.Limit, f Facts) (LimitRung, string) {
+	return climbLimits(ownLadder, limit, nil, f)
+}
+
+func climbLimits(ladder []limitStep, limit policy.Limit, links []policy.Link, f Facts) (LimitRung, string) {
 	var reasons []string
-	for _, s := range limitLadder {
+	for _, s := range ladder {
 		if limit.Method != policy.MethodAuto && limit.Method != s.method {
 			continue
 		}
@@ -76,6 +94,18 @@ func climbClass(limit policy.Limit, links []policy.Link, f Facts) string {
 		why = fmt.Sprintf("htb has %s there, less than the limit", rung.Rate)
 	}
 	return why
+}
+
+func climbPolice(limit policy.Limit, _ []policy.Link, f Facts) string {
+	switch {
+	case limit.PPS != 0:
+		return "police counts no packets"
+	case limit.Burst != 0 && limit.Burst < policy.MinPoliceBurst:
+		return "police would drop every packet of 64KiB at a burst of " + limit.Burst.String()
+	case f.Features.lacks(f.Features.Police, FeaturePolice):
+		return "kernel has no filters that police (cls_matchall, act_police and act_gact)"
+	}
+	return ""
 }
 
 // String puts a rung into words: "by pace: the best there is".

@@ -41,6 +41,7 @@ type LinkState struct {
 	Attached bool   // link_egress runs, and is of the generation that counts
 	Ingress  bool   // so does link_ingress, which a limit of what arrives needs
 	Rules    LinkRules
+	Policed  Policed
 }
 
 // A Group is a v1 net_prio cgroup: which priority its processes have on which

@@ -11,9 +11,10 @@ import (
 type Want struct {
 	State
 	IDs        IDs
-	Rungs      map[string]Rung  // link -> its rung
-	LimitRungs LimitRungs       // how each limit of what workloads send is held
-	Before     map[string]Qdisc // link -> its root qdisc now
+	Rungs      map[string]Rung     // link -> its rung
+	LimitRungs LimitRungs          // how each limit of what workloads send is held
+	OwnRungs   map[string]OwnRungs // link -> how its own limits are held
+	Before     map[string]Qdisc    // link -> its root qdisc now
 	// Unfollowed are patterns whose later matches wait for the next apply.
 	Unfollowed []policy.Selector
 	// Unbound are limits that do not bind all that is below their cgroups.
@@ -58,6 +59,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		Rungs:      map[string]Rung{},
 		Before:     map[string]Qdisc{},
 		LimitRungs: HowLimited(p, f),
+		OwnRungs:   map[string]OwnRungs{},
 		PIDs:       map[uint32]string{},
 
 		workloads: workloads,
@@ -74,10 +76,14 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung
 		w.Before[l.Name] = f.Links[l.Name].Root
-		rules := linkRules(paced, l, rung.Queue, f.Links[l.Name], w.IDs, explicit)
+		own := ownRungs(l, f)
+		if len(own) > 0 {
+			w.OwnRungs[l.Name] = own
+		}
+		rules := linkRules(paced, own.paced(l), rung.Queue, f.Links[l.Name], w.IDs, explicit)
 		w.Links[l.Name] = LinkState{
 			Index: f.Links[l.Name].Index, Queue: rung.Queue,
-			Attached: true, Ingress: !rules.Ingress.none(), Rules: rules,
+			Attached: true, Ingress: !rules.Ingress.none(), Rules: rules, Policed: own.policed(l),
 		}
 	}
 	errs = w.addRules(p, f)

@@ -33,7 +33,7 @@ func (m *meaning) egress(raw rawBandwidth, toward []rawToward, via Via, viaKnown
 		m.report(e.Span, "egress has neither max, pps, min nor links", raw.help())
 	}
 	e.Limit = m.limit(raw, "a workload", m.only())
-	e.Method = m.method(raw, m.declared, onLinks)
+	e.Method = m.sendMethod(raw, m.declared, onLinks)
 	if e.Method == MethodHTB {
 		m.reachable(raw, e.Max, m.only())
 	}
@@ -44,7 +44,7 @@ func (m *meaning) egress(raw rawBandwidth, toward []rawToward, via Via, viaKnown
 		}
 		link := m.links[each.key.text]
 		limit := m.limit(each, "a workload", link)
-		limit.Method = m.method(each, []string{each.key.text}, onLinks)
+		limit.Method = m.sendMethod(each, []string{each.key.text}, onLinks)
 		if limit.given() {
 			if e.PerLink == nil {
 				e.PerLink = make(map[string]Limit, len(raw.links))
@@ -78,7 +78,9 @@ func (m *meaning) notByNetPrio(raw rawBandwidth, via Via) {
 // bandwidth reads what a link may carry in one direction.
 func (m *meaning) bandwidth(raw rawBandwidth, link *Link) Bandwidth {
 	m.needsLimit(raw, raw.key.text)
-	return Bandwidth{m.limit(raw, "a link", link), raw.key.span}
+	limit := m.limit(raw, "a link", link)
+	limit.Method = m.linkMethod(raw, limit.Burst)
+	return Bandwidth{limit, raw.key.span}
 }
 
 // needsLimit reports a mapping that limits nothing.

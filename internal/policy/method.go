@@ -2,17 +2,22 @@ package policy
 
 import "strconv"
 
-// A Method names the rung of the ladder of limits that shall hold a limit of what a
-// workload sends.
+// A Method names the rung of the ladder of limits that shall hold a limit: of what a
+// workload sends, or of a link itself.
 type Method string
 
 // The methods, best first behind Auto, which takes the first that the kernel and the
 // link allow.
 const (
-	MethodAuto Method = ""     // in a file "auto", or left out
-	MethodPace Method = "pace" // TCP of this host is paced, a bucket holds the rest
-	MethodHTB  Method = "htb"  // a class of the link's own HTB
+	MethodAuto   Method = ""       // in a file "auto", or left out
+	MethodPace   Method = "pace"   // TCP of this host is paced, a bucket holds the rest
+	MethodHTB    Method = "htb"    // of a workload: a class of the link's own HTB
+	MethodPolice Method = "police" // of a link: a filter of tc drops what is above
 )
+
+// MinPoliceBurst is the least that police may let through at once: two packets of the
+// size that TCP hands to a device, which a smaller bucket would drop for good.
+const MinPoliceBurst Size = 128 << 10
 
 // String is the method as a file has it.
 func (m Method) String() string {
@@ -22,44 +27,69 @@ func (m Method) String() string {
 	return string(m)
 }
 
-// methods returns what a method can be.
-func methods() []Method { return []Method{MethodAuto, MethodPace, MethodHTB} }
+// sendMethods returns what the method of a limit can be of what a workload sends.
+func sendMethods() []Method { return []Method{MethodAuto, MethodPace, MethodHTB} }
 
-// parseMethod reads the name of a method. The error is a *ValueError.
-func parseMethod(s string) (Method, error) {
+// linkMethods returns what the method of a link's own limit can be.
+func linkMethods() []Method { return []Method{MethodAuto, MethodPace, MethodPolice} }
+
+// parseMethod reads the name of one of some methods. The error is a *ValueError.
+func parseMethod(s string, methods []Method) (Method, error) {
 	var names []string
-	for _, known := range methods() {
+	for _, known := range methods {
 		if known.String() == s {
 			return known, nil
 		}
 		names = append(names, known.String())
 	}
+	switch Method(s) {
+	case MethodHTB:
+		return MethodAuto, &ValueError{"method htb holds what a workload sends, and no limit of a link itself", possible(names)}
+	case MethodPolice:
+		return MethodAuto, &ValueError{"method police holds a limit of a link itself, and none of a workload", possible(names)}
+	}
 	return MethodAuto, &ValueError{"method " + quote(s) + " is not known", DidYouMean(s, names, possible(names))}
 }
 
-// method reads how a limit shall be held. links are those that it is of; onLinks is
-// false where they are not known, or wrong.
-func (m *meaning) method(raw rawBandwidth, links []string, onLinks bool) Method {
+// sendMethod reads how a limit of what a workload sends shall be held. links are those
+// that it is of; onLinks is false where they are not known, or wrong.
+func (m *meaning) sendMethod(raw rawBandwidth, links []string, onLinks bool) Method {
+	method := m.method(raw, sendMethods())
+	if method == MethodHTB && raw.burst.given() {
+		m.report(raw.method.span, "method htb lets no burst through: only the buckets of method pace have one", "leave burst out, or method")
+	}
+	if method == MethodHTB && onLinks {
+		m.oneLine(raw, links)
+	}
+	return method
+}
+
+// linkMethod reads how a limit of a link itself shall be held.
+func (m *meaning) linkMethod(raw rawBandwidth, burst Size) Method {
+	method := m.method(raw, linkMethods())
+	if method == MethodPolice && burst != 0 && burst < MinPoliceBurst {
+		m.report(raw.burst.span, "method police would drop every packet of 64KiB, which is how TCP hands them to a device: at least "+
+			MinPoliceBurst.String()+" must fit into burst", "raise it, or leave it out")
+	}
+	return method
+}
+
+// method reads how a limit shall be held.
+func (m *meaning) method(raw rawBandwidth, methods []Method) Method {
 	if !raw.method.given() {
 		return MethodAuto
 	}
 	if !raw.keys.has("max") {
-		if raw.keys.has("min") || raw.keys.has("links") { // else it is reported that there is nothing
+		if raw.keys.hasAny([]string{"min", "links", "pps"}) { // else it is reported that there is nothing
 			m.report(raw.method.span, "method has no max that it could hold", "give max beside it, or leave method out")
 		}
 		return MethodAuto
 	}
-	method, err := parseMethod(raw.method.text)
-	if err == nil && method == MethodHTB && raw.burst.given() {
-		err = &ValueError{"method htb lets no burst through: only the buckets of method pace have one", "leave burst out, or method"}
-	}
-	if err == nil && method == MethodHTB && raw.pps.given() {
-		err = &ValueError{"method htb counts no packets: only method pace holds a pps", "leave pps out, or method"}
+	method, err := parseMethod(raw.method.text, methods)
+	if err == nil && (method == MethodHTB || method == MethodPolice) && raw.pps.given() {
+		err = &ValueError{"method " + string(method) + " counts no packets: only method pace holds a pps", "leave pps out, or method"}
 	}
 	m.refuse(raw.method.span, err)
-	if method == MethodHTB && onLinks {
-		m.oneLine(raw, links)
-	}
 	return method
 }
 

@@ -54,7 +54,8 @@ var (
 	contractKeys = workloadKeys[1:2] // of default:, which has no limits
 	egressKeys   = [...]string{"max", "burst", "pps", "method", "min", "links"}
 	eachKeys     = egressKeys[:5]                                                     // of one link below it
-	limitKeys    = egressKeys[:3]                                                     // of ingress, and of a link itself
+	linkLimits   = egressKeys[:4]                                                     // of a link itself
+	limitKeys    = egressKeys[:3]                                                     // of ingress
 	itemKeys     = [...]string{"to", "max", "burst", "pps", "method", "min", "links"} // of an item of egress
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
@@ -111,9 +112,9 @@ func (r *reader) rawLink(e entry) rawLink {
 		case "adopt":
 			raw.adopt = r.value(key, n, "adopt")
 		case "egress":
-			raw.egress = r.rawBandwidth(key, n, name, limitKeys)
+			raw.egress = r.rawBandwidth(key, n, name, linkLimits)
 		case "ingress":
-			raw.ingress = r.rawBandwidth(key, n, name, limitKeys)
+			raw.ingress = r.rawBandwidth(key, n, name, linkLimits)
 		}
 	})
 	return raw

@@ -249,7 +249,7 @@ func (r *reader) record(n *yaml.Node, what string, names []string, field func(na
 func unknownKey(name, what string) string {
 	switch {
 	case name == "method":
-		return what + " has no method: only a limit of what a workload sends has one"
+		return what + " has no method: only a limit of what a workload sends, or of a link, has one"
 	case name == "to" && what == "egress":
 		return "egress has a to: where it goes somewhere it is a list, as in [{to: 10.0.0.0/8, max: 1Gbit}]"
 	}

@@ -17,6 +17,7 @@ const (
 	Forwarded   Promise = "forwarded"
 	Limit       Promise = "limit"
 	LimitQueued Promise = "limit in a queue"
+	LimitOfLink Promise = "limit of a link"
 	NetPrio     Promise = "net_prio"
 	V1Path      Promise = "v1 path"
 	Drift       Promise = "drift"
