@@ -37,8 +37,8 @@ func TestLinkLimits(t *testing.T) {
 			b := newBench(t)
 			before := b.dump(t)
 			b.apply(t, b.linkLimits(method))
-			b.flood(t, "egress", 10, false)
-			b.flood(t, "ingress", 8, true)
+			b.fills(t, "egress", 10, false)
+			b.fills(t, "ingress", 8, true)
 			s := status(t, b.Agent)
 			for _, j := range s.Promises {
 				t.Logf("%s: %s", j.Terms(), j.Evidence)
@@ -54,9 +54,9 @@ func TestLinkLimits(t *testing.T) {
 	}
 }
 
-// flood fills a limit of the link in one direction, in Mbit/s, and looks at what arrives:
+// fills fills a limit of the link in one direction, in Mbit/s, and looks at what arrives:
 // of a few seconds it may have as much more as the bucket has collected.
-func (b *bench) flood(t *testing.T, direction string, limit float64, receives bool) {
+func (b *bench) fills(t *testing.T, direction string, limit float64, receives bool) {
 	t.Helper()
 	server, client, cgroup, to := b.there, b.here, b.dir, b.far.IPv4.Addr()
 	at := ""

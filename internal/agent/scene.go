@@ -14,10 +14,11 @@ import (
 
 // A scene is all that an explanation is drawn from.
 type scene struct {
+	*Agent
 	record  *state.Record
 	g       *bpf.Generation
 	sockets *bpf.Sockets
-	have    plan.State // links as their promises, without what is on the device
+	have    plan.State // links as their promises and filters, without their queues
 	tasks   map[uint32]uint32
 	names   map[plan.ContractID]string
 	mounts  workload.Hierarchies
@@ -33,7 +34,7 @@ func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 		if r.Generation == 0 || r.Applied == nil {
 			return ErrNothingApplied
 		}
-		s := &scene{record: r, names: map[plan.ContractID]string{}}
+		s := &scene{Agent: a, record: r, names: map[plan.ContractID]string{}}
 		var err error
 		if s.g, err = a.room().Open(r.Generation); err != nil {
 			return err
@@ -62,16 +63,27 @@ func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 	})
 }
 
-// read asks what is in force: the promises of links that are there.
+// read asks what is in force: the promises of links that are there, and what filters hold
+// them to.
 func (s *scene) read() (err error) {
 	s.have = plan.State{Contracts: s.record.IDs.Names, Links: map[string]plan.LinkState{}}
 	if s.have.Rules, err = s.g.Rules(); err != nil {
 		return err
 	}
 	for link, l := range s.record.Links {
-		if rules, err := readRules(s.g, l); err == nil {
-			s.have.Links[link] = plan.LinkState{Index: l.Index, Queue: l.Queue, Rules: rules}
+		rules, err := readRules(s.g, l)
+		if err != nil {
+			continue
 		}
+		have := plan.LinkState{Index: l.Index, Queue: l.Queue, Rules: rules}
+		err = s.inScope(func() (err error) {
+			have.Policed, err = readPoliced(l.Index)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s.have.Links[link] = have
 	}
 	return nil
 }
