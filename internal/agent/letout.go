@@ -16,22 +16,27 @@ type crowd struct {
 	link       state.LinkRecord
 	rules      plan.LinkRules
 	busy       map[place]bool
-	raised     plan.ContractID
+	raised     rise
 }
 
-// joins reports whether the packets of a contract join the class that is let out. Those
-// that a class holds to a limit do not: it does not hold them elsewhere.
+// joins reports whether the packets of a contract go elsewhere. Those that a class holds
+// to a limit do not: it does not hold them there.
 func (c *crowd) joins(id plan.ContractID) bool {
 	written := c.rules.Contracts[id].Priority
 	if n, ok := c.link.Queue.ShareOf(written); ok && c.link.Queue.Shares[n].Max != 0 {
 		return false
 	}
-	return id != c.raised && c.busy[placeOf(c.link.Queue, written)]
+	return id != c.raised.id && c.busy[placeOf(c.link.Queue, written)]
 }
 
-// letOut suspends strict order until what waits in the classes below a target is
+// mayPass reports whether a contract has a right to go as early as what was raised.
+func (c *crowd) mayPass(id plan.ContractID) bool {
+	return c.link.Queue.ClassOf(c.rules.Contracts[id].Priority) >= c.raised.to
+}
+
+// letOut suspends strict order until what waits in the classes below a raised contract is
 // gone, one class after the other.
-func letOut(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, target uint8) error {
+func letOut(g *bpf.Generation, l state.LinkRecord, r rise) error {
 	busy, err := busyPlaces(l)
 	if err != nil {
 		return err
@@ -44,12 +49,12 @@ func letOut(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, targe
 	if err != nil {
 		return err
 	}
-	all := &crowd{g, l, rules, busy, raised}
+	all := &crowd{g, l, rules, busy, r}
 	for _, c := range classes {
-		if c.Class >= int(target) || c.Backlog == 0 {
+		if c.Class >= int(r.to) || c.Backlog == 0 {
 			continue
 		}
-		behind, err := all.join(c, target)
+		behind, err := all.makeWay(c)
 		if err == nil && behind {
 			err = tc.Purge(l.Index, l.Queue, c.Class)
 		}
@@ -60,15 +65,22 @@ func letOut(g *bpf.Generation, l state.LinkRecord, raised plan.ContractID, targe
 	return nil
 }
 
-// join has the crowd join a class until what waited there is gone. It reports whether
-// somebody sent meanwhile who has a right to go as early as the target.
-func (c *crowd) join(class tc.ClassCounters, target uint8) (behind bool, err error) {
+// makeWay has the crowd go elsewhere until what waited in a class has left. It reports
+// whether somebody sent into it meanwhile who has a right to go as early as what was
+// raised.
+func (c *crowd) makeWay(class tc.ClassCounters) (behind bool, err error) {
 	g, index, q := c.generation, c.link.Index, c.link.Queue
 	before, err := g.Counters(index)
 	if err != nil {
 		return false, err
 	}
-	restore, err := g.Herd(index, q.Written(levelOf(q, class.Class)), c.joins)
+	restore, err := g.Herd(index, func(id plan.ContractID) (uint32, bool) {
+		to := 0
+		if c.mayPass(id) {
+			to = class.Class
+		}
+		return q.Written(levelOf(q, to)), c.joins(id)
+	})
 	if err != nil {
 		return false, err
 	}
@@ -80,8 +92,8 @@ func (c *crowd) join(class tc.ClassCounters, target uint8) (behind bool, err err
 	if err != nil {
 		return false, err
 	}
-	for id, p := range c.rules.Contracts {
-		if c.joins(id) && q.ClassOf(p.Priority) >= target && after[id] != before[id] {
+	for id := range c.rules.Contracts {
+		if c.joins(id) && c.mayPass(id) && after[id] != before[id] {
 			return true, nil
 		}
 	}
@@ -101,18 +113,24 @@ func placeOf(q plan.Queue, written uint32) place {
 	return place{false, int(q.ClassOf(written))}
 }
 
-// busyPlaces are the classes and shares in which packets waited at some look: who has
+// busyPlaces are the classes and shares in which packets waited at most looks: who has
 // less to send than he may keeps nobody waiting.
 func busyPlaces(l state.LinkRecord) (map[place]bool, error) {
-	const looks = 3
-	busy := map[place]bool{}
+	const looks = 8
+	waited := map[place]int{}
+	look := func(at place, backlog uint64) {
+		if backlog > 0 {
+			waited[at]++
+		}
+	}
+	every := min(stillness(l.Queue), releaseTime) / looks
 	for range looks {
 		classes, err := tc.Counters(l.Index)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range classes {
-			busy[place{false, c.Class}] = busy[place{false, c.Class}] || c.Backlog > 0
+			look(place{false, c.Class}, c.Backlog)
 		}
 		if len(l.Queue.Shares) > 0 {
 			shares, err := tc.Shares(l.Index)
@@ -120,10 +138,14 @@ func busyPlaces(l state.LinkRecord) (map[place]bool, error) {
 				return nil, err
 			}
 			for n, s := range shares {
-				busy[place{true, n}] = busy[place{true, n}] || s.Backlog > 0
+				look(place{true, n}, s.Backlog)
 			}
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(every)
+	}
+	busy := map[place]bool{}
+	for at, n := range waited {
+		busy[at] = n > looks/2
 	}
 	return busy, nil
 }
@@ -131,12 +153,7 @@ func busyPlaces(l state.LinkRecord) (map[place]bool, error) {
 // untilDrained waits until what waited in a class has left, for as long as anything
 // does and strict order may be suspended.
 func untilDrained(l state.LinkRecord, c tc.ClassCounters) {
-	still := 5 * time.Millisecond
-	if l.Queue.Rate != 0 {
-		const packets = 2 * 8 * 64 << 10 // bits of what TCP hands down at once
-		still += time.Duration(packets * uint64(time.Second) / uint64(l.Queue.Rate))
-	}
-	begin := time.Now()
+	still, begin := stillness(l.Queue), time.Now()
 	moved, last := begin, c.Bytes
 	for time.Since(begin) < releaseTime && time.Since(moved) < still {
 		time.Sleep(time.Millisecond)
@@ -154,11 +171,16 @@ func untilDrained(l state.LinkRecord, c tc.ClassCounters) {
 // those who join it are spread over all of them.
 func drained(was, is tc.ClassCounters) bool {
 	for i, b := range was.Buckets {
-		if is.Buckets[i].Backlog > 0 && is.Buckets[i].Bytes < b.Bytes+b.Backlog {
+		if left(b, is.Buckets[i]) {
 			return false
 		}
 	}
 	return true
+}
+
+// left reports that some of what waited in a bucket still does.
+func left(was, is tc.Bucket) bool {
+	return was.Backlog > 0 && is.Backlog > 0 && is.Bytes < was.Bytes+was.Backlog
 }
 
 // levelOf is a priority that the class carries.

@@ -18,7 +18,7 @@ func TestCrowd(t *testing.T) {
 	written := map[plan.ContractID]uint32{
 		20: q.Written(15), 21: q.Written(14), 22: q.Written(8), 23: q.WrittenShare(0), 24: q.WrittenShare(1), 25: q.WrittenShare(2),
 	}
-	all := &crowd{link: state.LinkRecord{Queue: q}, rules: plan.LinkRules{Contracts: map[plan.ContractID]plan.Promise{}}, raised: 21,
+	all := &crowd{link: state.LinkRecord{Queue: q}, rules: plan.LinkRules{Contracts: map[plan.ContractID]plan.Promise{}}, raised: rise{id: 21},
 		busy: map[place]bool{{false, 7}: true, {true, 0}: true, {true, 1}: true, {true, 2}: true}}
 	for id, priority := range written {
 		all.rules.Contracts[id] = plan.Promise{Priority: priority}

@@ -7,12 +7,11 @@ import (
 	"github.com/weir-net/weir/internal/plan"
 )
 
-// Herd gives the packets of all contracts that join the same priority until restore
-// is called, so that what waits there is let out: nothing more urgent comes in
-// meanwhile but of those that do not.
+// Herd gives the packets of all contracts that go elsewhere the priority that to
+// returns, until restore is called, so that what waits below them is let out.
 // A process that is killed in between leaves a link that status calls broken and
 // apply mends.
-func (g *Generation) Herd(index int, priority uint32, joins func(plan.ContractID) bool) (restore func() error, err error) {
+func (g *Generation) Herd(index int, to func(plan.ContractID) (priority uint32, goes bool)) (restore func() error, err error) {
 	t, err := g.openLink(index)
 	if err != nil {
 		return nil, err
@@ -23,7 +22,8 @@ func (g *Generation) Herd(index int, priority uint32, joins func(plan.ContractID
 	}
 	herded := make(map[uint32]linkEgressContract, len(before))
 	for id, c := range before {
-		if !joins(plan.ContractID(id)) || c.Serial == 0 && id >= uint32(plan.FirstID) {
+		priority, goes := to(plan.ContractID(id))
+		if !goes || c.Serial == 0 && id >= uint32(plan.FirstID) {
 			continue
 		}
 		c.Priority = priority

@@ -17,7 +17,7 @@ func TestHerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	const herd = otherClass - 1
-	restore, err := g.Herd(w.link.Index, class(herd), func(id plan.ContractID) bool { return id != plan.FirstID+1 })
+	restore, err := g.Herd(w.link.Index, func(id plan.ContractID) (uint32, bool) { return class(herd), id != plan.FirstID+1 })
 	if err != nil {
 		t.Fatal(err)
 	}
