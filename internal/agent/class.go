@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"errors"
+	"time"
+
 	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -12,14 +15,21 @@ type Class struct {
 	Floor  policy.Rate    // what it gets even if more urgent classes want all
 }
 
+// anew is for how long a leaf may be missing that a raise makes anew.
+const anew = 100 * time.Millisecond
+
 // Class reads the classes of a link under contract, the least urgent first. It
-// takes no lock: it is for those who look often.
+// takes no lock: it is for those who look often, while others change what they see.
 func (a *Agent) Class(link string) ([]Class, error) {
 	l, err := a.link(link)
 	if err != nil {
 		return nil, err
 	}
 	counts, err := a.classes(l.Index)
+	for begin := time.Now(); errors.Is(err, tc.ErrDrift) && time.Since(begin) < anew; {
+		time.Sleep(time.Millisecond)
+		counts, err = a.classes(l.Index)
+	}
 	if err != nil {
 		return nil, err
 	}
