@@ -19,7 +19,7 @@ import (
 // since it was made.
 type Police struct {
 	Limit   plan.Limit   // one that is not Weir's in every part is no limit
-	Passed  plan.Traffic // bytes with link headers, those of segments that a device put together once
+	Passed  plan.Traffic // as the hook sees it: on arrival without the header of the link layer, and what a device put together once
 	Dropped uint64       // packets
 }
 
