@@ -7,7 +7,8 @@ const One = 1 << 10
 const (
 	MinLimit  = 8_000          // bytes/s: 64 kbit/s
 	MaxLimit  = 12_500_000_000 // bytes/s: 100 Gbit/s
-	MaxWeight = 1 << 20        // of all flows of one budget together
+	MaxFlows  = 1 << 20        // of one budget together, each times its weight
+	MaxWeight = 100            // of a bloc
 	MaxPacket = 1 << 20        // bytes: twice what BIG TCP hands to a device at once
 	MaxTime   = 1 << 59        // ns: 18 years after the clock began
 )
@@ -41,14 +42,21 @@ type Budget struct {
 	Chunk     uint64 // what a bucket gives at once, likewise, bytes
 	Depth     uint64 // for how long the bucket of datagrams collects, ns
 	Streams   uint64 // and that of TCP that nobody paces
-	Load      uint64 // sum of the standing votes: the effective number of greedy flows, times One
-	Trim      uint64 // factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up
+	Unit      uint64 // the vote of a greedy flow: One times the weight
+	Load      uint64 // sum of the standing votes: the effective number of greedy flows, times Unit
+	// Trim is a factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up. Of a
+	// bloc it is the load of its limit.
+	Trim uint64
 
 	tick  uint64        // number of the running tick
 	start uint64        // when it began, ns
 	ring  [Slots]uint64 // votes by the tick in which they expire
 	bytes uint64        // sent since the tick began
 	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4 the ends
+
+	limit *Budget // that it is a bloc in; nil: it is a limit itself
+	stand uint64  // tick until which its votes stand in the mean, times One
+	vote  Flow    // its own in the limit
 }
 
 // NewBudget returns the budget of a limit in bytes per second, which nobody uses
@@ -57,6 +65,7 @@ func NewBudget(limit, now uint64) *Budget {
 	b := &Budget{
 		Limit: limit,
 		Tick:  max(MinTick, 8*Segment*second/limit),
+		Unit:  One,
 		Trim:  One,
 		tick:  1,
 		start: now,
@@ -78,12 +87,16 @@ func (b *Budget) Collect(burst uint64) {
 	b.appraise()
 }
 
-// Share returns the fair rate of a flow of weight 1, in bytes per second: never
-// more than the limit.
-func (b *Budget) Share() uint64 { return min(b.Limit, b.Limit*One/b.cut()) }
+// Share returns the fair rate of a flow, in bytes per second: never more than the
+// limit.
+func (b *Budget) Share() uint64 { return b.shareAt(b.cut()) }
 
-// cut is the load for which paces are cut, never less than one flow, and trimmed.
-func (b *Budget) cut() uint64 { return max(b.Load, One) * b.Trim / One }
+// shareAt is the share at some load.
+func (b *Budget) shareAt(load uint64) uint64 { return min(b.Limit, b.Limit*b.Unit/load) }
+
+// cut is the load for which paces are cut, never less than one flow, and trimmed: of a
+// bloc, what its flows are times what it is one of.
+func (b *Budget) cut() uint64 { return min(max(b.Load, b.Unit)*b.Trim/b.Unit, maxLoad) }
 
 // allowance is what the limit lets pass in a time in ns, in bytes.
 func (b *Budget) allowance(ns uint64) uint64 {

@@ -109,9 +109,12 @@ func TestTrimIsBounded(t *testing.T) {
 func TestBudgetDoesNotOverflow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBudget(t)
-		cut := over(product(max(b.Load, One), b.Trim), One)
+		cut := over(product(max(b.Load, b.Unit), b.Trim), b.Unit)
+		if cut.Cmp(wide(maxLoad)) > 0 {
+			cut = wide(maxLoad)
+		}
 		same(t, "cut", b.cut(), cut)
-		if share := over(product(b.Limit, One), cut.Uint64()); share.Cmp(wide(b.Limit)) < 0 {
+		if share := over(product(b.Limit, b.Unit), cut.Uint64()); share.Cmp(wide(b.Limit)) < 0 {
 			same(t, "share", b.Share(), share)
 		}
 		ns := legalTime.Draw(t, "ns")

@@ -8,16 +8,16 @@ const Newcomer = 10 * Segment
 const (
 	maxUsed = 1 << 63 // bytes times load
 	maxGap  = 1 << 34 // bytes of all flows from one packet of a flow to its next
+	maxLoad = 1 << 31 // of a bloc's flows
 )
 
 // Flow is what is known of one flow below one budget.
 type Flow struct {
-	Weight uint64 // shares that it gets, 1 and up
 	Window uint64 // over which its use is measured, ns: its round trip; a tick at least
 	Exact  bool   // a bucket holds it: it never uses more than its share
 
 	load  uint64 // for which its pace was cut, times One; 0: not yet
-	vote  uint64 // the part of its share that it uses, times its weight and One
+	vote  uint64 // the part of its share that it uses, times Unit
 	due   uint64 // tick in which the vote expires; it stands while that is to come
 	since uint64 // when it voted, ns
 	used  uint64 // bytes since then, each times the load for which its pace was cut
@@ -30,17 +30,17 @@ type Flow struct {
 // the wire: at least 1, as TCP takes 0 for no pace, and at most the limit and
 // [MaxPace].
 func (b *Budget) Pace(f *Flow) uint64 {
+	b.inherit()
 	f.load = b.cut()
 	b.prolong(f)
-	return max(1, min(b.Limit, b.Limit*One/f.load*f.Weight, MaxPace))
+	return max(1, min(b.shareAt(f.load), MaxPace))
 }
 
 // Packet charges a flow for a packet of so many bytes on the wire that it sends
 // now. Now is of one clock, in ns after 0, and never earlier than what any flow of
 // the budget was charged at.
 func (b *Budget) Packet(f *Flow, now, wire uint64) {
-	b.advance(now)
-	b.bytes += wire
+	b.pass(now, wire)
 	f.size = wire
 	f.fresh += wire
 	if f.load == 0 {
@@ -51,6 +51,18 @@ func (b *Budget) Packet(f *Flow, now, wire uint64) {
 	}
 	b.ask(f, now)
 	f.used = min(f.used+wire*f.load, maxUsed)
+	b.delegate()
+}
+
+// pass counts bytes in the running tick.
+func (b *Budget) pass(now, wire uint64) {
+	if b.limit == nil {
+		b.advance(now)
+	} else {
+		b.limit.pass(now, wire)
+		b.follow()
+	}
+	b.bytes += wire
 }
 
 // ask lets a flow vote if it has something new to say: it is back from a pause, its
@@ -58,13 +70,13 @@ func (b *Budget) Packet(f *Flow, now, wire uint64) {
 func (b *Budget) ask(f *Flow, now uint64) {
 	age, window := now-f.since, max(b.Tick, f.Window)
 	switch {
-	case !b.stands(f) && f.vote >= f.Weight*One/2 && f.size >= Segment:
+	case !b.stands(f) && f.vote >= b.Unit/2 && f.size >= Segment:
 		// It was greedy before the pause, and is believed at once.
 		b.elect(f, now, f.vote, window)
 	case age >= window:
 		b.elect(f, now, b.use(f, age), age+age/4)
-	case (!b.stands(f) || f.vote < f.Weight*One/4) && b.newcomer(f):
-		b.elect(f, now, f.Weight*One, window)
+	case (!b.stands(f) || f.vote < b.Unit/4) && b.newcomer(f):
+		b.elect(f, now, b.Unit, window)
 	}
 }
 
@@ -72,13 +84,13 @@ func (b *Budget) ask(f *Flow, now uint64) {
 func (b *Budget) newcomer(f *Flow) bool { return f.fresh >= Newcomer || f.fresh*b.cut() >= b.TickBytes }
 
 // use is the part of its share that a flow has used since its vote, age ns ago.
-// From packet to packet it is One times its weight for a greedy flow, however few
+// From packet to packet it is Unit for a greedy flow, however few
 // it sends. Much less is believed the second time only: a late timer looks like a
 // lack of demand.
 func (b *Budget) use(f *Flow, age uint64) uint64 {
-	most := f.Weight * (One + One/8)
+	most := b.Unit + b.Unit/8
 	if f.Exact {
-		most = f.Weight * One
+		most = b.Unit
 	}
 	use := min(f.used/max(b.allowance(age), 1), most)
 	if b.stands(f) && use < f.vote-f.vote/4 && !f.low {
@@ -113,11 +125,12 @@ func (b *Budget) cast(f *Flow, vote, ticks uint64) {
 	f.vote, f.due = vote, b.tick+ticks
 	b.ring[f.due%Slots] += vote
 	b.Load += vote
+	b.note(f)
 }
 
 // stands says whether a flow's vote has not expired. One further ahead than the ring
 // was cast in a budget that is gone.
 func (b *Budget) stands(f *Flow) bool { return f.due > b.tick && f.due-b.tick < Slots }
 
-// gap is the time from a flow's last packet to its next, ns, at weight 1.
-func (b *Budget) gap(f *Flow) uint64 { return min(f.size*f.load/One, maxGap) * second / b.Limit }
+// gap is the time from a flow's last packet to its next, ns.
+func (b *Budget) gap(f *Flow) uint64 { return min(f.size*f.load/b.Unit, maxGap) * second / b.Limit }

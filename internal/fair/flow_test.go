@@ -8,25 +8,23 @@ import (
 
 // drawFlow is a flow of a budget with a pace that was cut and a packet sent.
 func drawFlow(t *rapid.T, b *Budget) *Flow {
-	return &Flow{Weight: legalWeight.Draw(t, "weight"), size: legalPacket.Draw(t, "size"), load: b.cut()}
+	return &Flow{size: legalPacket.Draw(t, "size"), load: b.cut()}
 }
 
 func TestPace(t *testing.T) {
-	for _, c := range []struct{ limit, load, weight, want uint64 }{
-		{hundredMbit, 4 * One, 1, hundredMbit / 4},
-		{hundredMbit, 4 * One, 3, hundredMbit * 3 / 4},
-		{hundredMbit, 4 * One, 9, hundredMbit},           // never above the limit
-		{MaxLimit, One, 1, MaxPace},                      // all that a socket can be told
-		{MaxLimit, 4 * One, 1, MaxLimit / 4},             // four of them have all of it
-		{MinLimit, MaxWeight * One, 1, 1},                // never 0
-		{hundredMbit, One / 2, 1, hundredMbit},           // never fewer than one flow
-		{hundredMbit, 1000 * One, 1, hundredMbit / 1000}, // as many as there are
+	for _, c := range []struct{ limit, load, want uint64 }{
+		{hundredMbit, 4 * One, hundredMbit / 4},
+		{MaxLimit, One, MaxPace},                      // all that a socket can be told
+		{MaxLimit, 4 * One, MaxLimit / 4},             // four of them have all of it
+		{MinLimit, MaxFlows * One, 1},                 // never 0
+		{hundredMbit, One / 2, hundredMbit},           // never fewer than one flow
+		{hundredMbit, 1000 * One, hundredMbit / 1000}, // as many as there are
 	} {
 		b := NewBudget(c.limit, 0)
 		b.Load = c.load
-		f := Flow{Weight: c.weight}
+		f := Flow{}
 		if got := b.Pace(&f); got != c.want {
-			t.Errorf("limit %d, load %d, weight %d: pace %d, want %d", c.limit, c.load/One, c.weight, got, c.want)
+			t.Errorf("limit %d, load %d: pace %d, want %d", c.limit, c.load/One, got, c.want)
 		}
 	}
 }
@@ -41,18 +39,17 @@ func TestVote(t *testing.T) {
 		load uint64
 		want uint64
 	}{
-		{"greedy", Flow{Weight: 1, used: 125_000 * One, since: now - 10_000_000}, 0, One},
-		{"greedy among ten", Flow{Weight: 1, used: 12_500 * 10 * One, since: now - 10_000_000}, 9 * One, One},
-		{"wants a third", Flow{Weight: 1, used: 41_667 * One, since: now - 10_000_000}, 0, One / 3},
-		{"sends too much", Flow{Weight: 1, used: 999_999 * One, since: now - 10_000_000}, 0, One + One/8},
-		{"sends too much, in a bucket", Flow{Weight: 1, Exact: true, used: 999_999 * One, since: now - 10_000_000}, 0, One},
-		{"weight 3", Flow{Weight: 3, used: 3 * 125_000 * One, since: now - 10_000_000}, 0, 3 * One},
-		{"its window is not over", Flow{Weight: 1, Window: 20_000_000, used: 125_000 * One, since: now - 10_000_000}, 0, 0},
-		{"newcomer with few bytes", Flow{Weight: 1}, 0, 0},
-		{"newcomer with ten segments", Flow{Weight: 1, fresh: 9 * Segment}, 0, One},
-		{"newcomer among a hundred", Flow{Weight: 1}, 100 * One, One},
-		{"back from a pause", Flow{Weight: 1, vote: One, since: now - 1_000_000}, 0, One},
-		{"was modest before it", Flow{Weight: 1, vote: One / 3, since: now - 1_000_000}, 0, 0},
+		{"greedy", Flow{used: 125_000 * One, since: now - 10_000_000}, 0, One},
+		{"greedy among ten", Flow{used: 12_500 * 10 * One, since: now - 10_000_000}, 9 * One, One},
+		{"wants a third", Flow{used: 41_667 * One, since: now - 10_000_000}, 0, One / 3},
+		{"sends too much", Flow{used: 999_999 * One, since: now - 10_000_000}, 0, One + One/8},
+		{"sends too much, in a bucket", Flow{Exact: true, used: 999_999 * One, since: now - 10_000_000}, 0, One},
+		{"its window is not over", Flow{Window: 20_000_000, used: 125_000 * One, since: now - 10_000_000}, 0, 0},
+		{"newcomer with few bytes", Flow{}, 0, 0},
+		{"newcomer with ten segments", Flow{fresh: 9 * Segment}, 0, One},
+		{"newcomer among a hundred", Flow{}, 100 * One, One},
+		{"back from a pause", Flow{vote: One, since: now - 1_000_000}, 0, One},
+		{"was modest before it", Flow{vote: One / 3, since: now - 1_000_000}, 0, 0},
 	} {
 		b := NewBudget(hundredMbit, now)
 		b.Load = c.load
@@ -71,7 +68,7 @@ func TestVote(t *testing.T) {
 // TestFallIsBelievedTheSecondTime lets a greedy flow send half of its share.
 func TestFallIsBelievedTheSecondTime(t *testing.T) {
 	b := NewBudget(hundredMbit, 0)
-	f := Flow{Weight: 1, vote: One, due: 9}
+	f := Flow{vote: One, due: 9}
 	for i, want := range []uint64{One, One / 2, One / 2} {
 		f.used = 62_500 * One
 		if f.vote = b.use(&f, 10_000_000); f.vote != want {
@@ -89,7 +86,7 @@ func TestVoteExpires(t *testing.T) {
 		load  uint64
 	}{{4, One}, {5, 0}} {
 		b := NewBudget(hundredMbit, now)
-		f := Flow{Weight: 1, used: 125_000 * One, since: now - 10_000_000}
+		f := Flow{used: 125_000 * One, since: now - 10_000_000}
 		b.Packet(&f, now, Segment)
 		for i := range c.ticks {
 			b.advance(now + (i+1)*MinTick)
@@ -104,7 +101,7 @@ func TestVoteExpires(t *testing.T) {
 // would have expired.
 func TestPaceProlongsTheVote(t *testing.T) {
 	b := NewBudget(hundredMbit, 0)
-	f := Flow{Weight: 1, size: Segment}
+	f := Flow{size: Segment}
 	b.cast(&f, One, 2)
 	b.Load += 99 * One
 	b.Pace(&f)
@@ -113,17 +110,17 @@ func TestPaceProlongsTheVote(t *testing.T) {
 	}
 }
 
-// TestLoadIsTheSumOfTheVotes lets flows of any weight do anything in any order.
+// TestLoadIsTheSumOfTheVotes lets flows do anything in any order, in a limit or a bloc.
 func TestLoadIsTheSumOfTheVotes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := rapid.Uint64Range(1, MaxTime/2).Draw(t, "start")
 		b := NewBudget(legalLimit.Draw(t, "limit"), now)
+		if weight := rapid.Uint64Range(0, MaxWeight).Draw(t, "weight"); weight > 0 {
+			b = b.NewBloc(weight)
+		}
 		flows := make([]Flow, rapid.IntRange(1, 6).Draw(t, "flows"))
-		var weights uint64
 		for i := range flows {
-			flows[i].Weight = rapid.Uint64Range(1, MaxWeight/6).Draw(t, "weight")
 			flows[i].Exact = rapid.Bool().Draw(t, "exact")
-			weights += flows[i].Weight
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			f := &flows[rapid.IntRange(0, len(flows)-1).Draw(t, "flow")]
@@ -136,12 +133,12 @@ func TestLoadIsTheSumOfTheVotes(t *testing.T) {
 			} else {
 				b.Packet(f, now, legalPacket.Draw(t, "wire"))
 			}
-			holdsVotes(t, b, flows, weights)
+			holdsVotes(t, b, flows, b.Unit)
 		}
 	})
 }
 
-func holdsVotes(t *rapid.T, b *Budget, flows []Flow, weights uint64) {
+func holdsVotes(t *rapid.T, b *Budget, flows []Flow, unit uint64) {
 	var votes, ring uint64
 	for i := range flows {
 		if b.stands(&flows[i]) {
@@ -154,8 +151,11 @@ func holdsVotes(t *rapid.T, b *Budget, flows []Flow, weights uint64) {
 	if b.Load != votes || b.Load != ring {
 		t.Fatalf("load %d, the votes %d, the ring %d", b.Load, votes, ring)
 	}
-	if b.Load > weights*(One+One/8) {
-		t.Fatalf("load %d of weights %d", b.Load, weights)
+	if b.Load > uint64(len(flows))*(unit+unit/8) {
+		t.Fatalf("load %d of %d flows", b.Load, len(flows))
+	}
+	if b.limit != nil {
+		holdsVotes(t, b.limit, []Flow{b.vote}, unit)
 	}
 	if b.Share() > b.Limit {
 		t.Fatalf("share %d of limit %d", b.Share(), b.Limit)
@@ -166,20 +166,20 @@ func TestFlowDoesNotOverflow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBudget(t)
 		f := drawFlow(t, b)
-		if pace := product(over(product(b.Limit, One), f.load).Uint64(), f.Weight); pace.Cmp(wide(min(b.Limit, MaxPace))) < 0 {
+		if pace := over(product(b.Limit, b.Unit), f.load); pace.Cmp(wide(min(b.Limit, MaxPace))) < 0 {
 			same(t, "pace", b.Pace(f), wide(max(1, pace.Uint64())))
 		}
-		bytes := over(product(f.size, f.load), One)
+		bytes := over(product(f.size, f.load), b.Unit)
 		same(t, "gap", b.gap(f), over(product(min(bytes.Uint64(), maxGap), second), b.Limit))
 		if f.fresh < Newcomer {
-			counts := product(f.fresh, b.cut()).Cmp(product(b.allowance(b.Tick), One)) >= 0
+			counts := product(f.fresh, b.cut()).Cmp(product(b.allowance(b.Tick), b.Unit)) >= 0
 			if b.newcomer(f) != counts {
 				t.Fatalf("newcomer is %v after %d bytes", !counts, f.fresh)
 			}
 		}
 
 		// The sum stops growing where it is full, and does not pass it by overflow.
-		f.vote, f.due, f.since = f.Weight*One, b.tick+1, b.start
+		f.vote, f.due, f.since = b.Unit, b.tick+1, b.start
 		f.used = rapid.Uint64Range(0, maxUsed).Draw(t, "used")
 		sum := wide(f.used)
 		sum.Add(sum, product(f.size, f.load))

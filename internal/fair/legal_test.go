@@ -13,7 +13,7 @@ var (
 	legalPacket = rapid.Uint64Range(1, MaxPacket)
 	legalTime   = rapid.Uint64Range(1, MaxTime)
 	legalDepth  = rapid.Uint64Range(0, MaxDepth)
-	legalLoad   = rapid.Uint64Range(0, MaxWeight*(One+One/8))
+	legalLoad   = rapid.Uint64Range(0, MaxFlows*(One+One/8))
 	legalTrim   = rapid.Uint64Range(One-One/128, One+One/32)
 )
 
@@ -21,6 +21,10 @@ var (
 func drawBudget(t *rapid.T) *Budget {
 	b := NewBudget(legalLimit.Draw(t, "limit"), legalTime.Draw(t, "start"))
 	b.Load, b.Trim = legalLoad.Draw(t, "load"), legalTrim.Draw(t, "trim")
+	if rapid.Bool().Draw(t, "bloc") {
+		b = b.NewBloc(legalWeight.Draw(t, "weight"))
+		b.Load = min(legalLoad.Draw(t, "load of the bloc"), MaxFlows*One)
+	}
 	return b
 }
 

@@ -137,22 +137,6 @@ func TestHugePackets(t *testing.T) {
 	}
 }
 
-// TestWeights gives one flow of eight three shares.
-func TestWeights(t *testing.T) {
-	s := newSimulation(hundredMbit)
-	fs := s.open(8, time.Millisecond, 0)
-	fs[0].Weight = 3
-	s.run(time.Second)
-	before := totals(fs)
-	s.run(6 * time.Second)
-	ratio := since(fs[:1], before[:1]) / since(fs[1:2], before[1:2])
-	mean := s.rate(time.Second, 6*time.Second)
-	t.Logf("weight 3 gets %.3f, mean %.4f", ratio, mean)
-	if math.Abs(ratio-3) > 0.05 || math.Abs(mean-1) > 0.01 {
-		t.Error("weights are not kept")
-	}
-}
-
 // TestHierarchy has 4 flows below 10 Mbit/s of their own and 4 that have only the
 // 100 Mbit/s of all.
 func TestHierarchy(t *testing.T) {
@@ -161,7 +145,7 @@ func TestHierarchy(t *testing.T) {
 	s.below = map[*sender]*Flow{}
 	inner := s.open(4, time.Millisecond, 0)
 	for _, f := range inner {
-		s.below[f] = &Flow{Weight: 1}
+		s.below[f] = &Flow{}
 	}
 	outer := s.open(4, time.Millisecond, 0)
 	s.run(time.Second)
@@ -181,7 +165,7 @@ func TestDatagrams(t *testing.T) {
 	for _, n := range []int{0, 4} {
 		s := newSimulation(hundredMbit)
 		s.open(n, time.Millisecond, 0)
-		passed := s.sendDatagrams()
+		passed := s.sendDatagrams(s.budget)
 		s.run(time.Second)
 		before := *passed
 		s.run(6 * time.Second)
@@ -195,8 +179,8 @@ func TestDatagrams(t *testing.T) {
 }
 
 // sendDatagrams starts the bursts and returns where the bytes that pass are counted.
-func (s *simulation) sendDatagrams() *uint64 {
-	flow := Flow{Weight: 1, Exact: true}
+func (s *simulation) sendDatagrams(b *Budget) *uint64 {
+	flow := Flow{Exact: true}
 	bucket := Bucket{Depth: Burst}
 	var passed uint64
 	var burst func()
@@ -206,12 +190,12 @@ func (s *simulation) sendDatagrams() *uint64 {
 				passed += Segment
 				continue
 			}
-			if !bucket.Conforms(s.now, Segment, s.budget.Price) {
+			if !bucket.Conforms(s.now, Segment, b.Price) {
 				continue
 			}
 			passed += Segment
-			s.budget.Pace(&flow)
-			s.charge(&flow, s.now, Segment+bucket.Grant(s.now, s.budget.Chunk))
+			b.Pace(&flow)
+			s.charge(b, &flow, s.now, Segment+bucket.Grant(s.now, b.Chunk))
 		}
 		s.at(s.now+1_000_000, event{do: burst})
 	}

@@ -20,6 +20,7 @@ const (
 // and nothing waits on its path.
 type sender struct {
 	Flow
+	in     *Budget // that it votes in
 	demand float64 // bytes/s that the application writes; 0: greedy
 	rtt    uint64  // ns
 	pace   uint64  // bytes/s of payload
@@ -103,9 +104,14 @@ func spread(n int) time.Duration {
 
 // open opens n connections whose applications write so many bytes a second.
 func (s *simulation) open(n int, rtt time.Duration, demand float64) []*sender {
+	return s.openIn(s.budget, n, rtt, demand)
+}
+
+// openIn opens them in a bloc.
+func (s *simulation) openIn(b *Budget, n int, rtt time.Duration, demand float64) []*sender {
 	var all []*sender
 	for range n {
-		f := &sender{Flow: Flow{Weight: 1}, rtt: uint64(rtt), cwnd: initialWindow, on: true, demand: demand, refill: s.now}
+		f := &sender{in: b, rtt: uint64(rtt), cwnd: initialWindow, on: true, demand: demand, refill: s.now}
 		s.setPace(f)
 		s.arm(f, s.now+uint64(s.random.Int63n(int64(spread(n)))))
 		all = append(all, f)
@@ -139,7 +145,7 @@ func (s *simulation) arm(f *sender, when uint64) {
 
 // setPace does what the programs will do at each round trip that TCP measures.
 func (s *simulation) setPace(f *sender) {
-	rate := s.budget.Pace(&f.Flow)
+	rate := f.in.Pace(&f.Flow)
 	if g := s.below[f]; g != nil {
 		g.Window = f.Window
 		rate = min(rate, s.inner.Pace(g))
@@ -201,7 +207,7 @@ func (s *simulation) transmit(f *sender, n uint64) {
 		gap := n * mss * second / f.pace
 		f.next = s.now + gap - min(gap/2, s.now-min(s.now, f.next))
 	}
-	s.charge(&f.Flow, s.now, n*Segment)
+	s.charge(f.in, &f.Flow, s.now, n*Segment)
 	if g := s.below[f]; g != nil {
 		s.inner.Packet(g, s.now, n*Segment)
 	}
@@ -209,13 +215,13 @@ func (s *simulation) transmit(f *sender, n uint64) {
 	s.arm(f, max(f.next, s.now)+s.lateness())
 }
 
-func (s *simulation) charge(f *Flow, now, wire uint64) {
+func (s *simulation) charge(b *Budget, f *Flow, now, wire uint64) {
 	slot := int(now / uint64(slotLength))
 	for len(s.wire) <= slot {
 		s.wire = append(s.wire, 0)
 	}
 	s.wire[slot] += wire
-	s.budget.Packet(f, now, wire)
+	b.Packet(f, now, wire)
 }
 
 func (s *simulation) lateness() uint64 {

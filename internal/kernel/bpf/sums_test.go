@@ -45,9 +45,6 @@ func compareSums(t *testing.T, limit plan.Limit, flows int) {
 	}
 	bucket, streams := fair.Bucket{Depth: b.Depth}, fair.Bucket{Depth: b.Streams}
 	all := make([]fair.Flow, flows)
-	for i := range all {
-		all[i].Weight = 1
-	}
 	random := rand.New(rand.NewPCG(uint64(limit.Max), uint64(flows)))
 	now := uint64(1)
 	for step := range 5000 {
