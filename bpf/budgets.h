@@ -24,4 +24,7 @@ static __always_inline struct budget *budget_of(__u32 number)
 	return b && b->limit ? b : NULL;
 }
 
+/* limit_of is the limit that a budget is a bloc in, NULL where it is a limit itself. */
+static __always_inline struct budget *limit_of(struct budget *b) { return budget_of(b->within); }
+
 #endif

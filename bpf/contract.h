@@ -26,11 +26,17 @@ enum contract_id {
 /* A priority that leaves what others gave the packet. */
 #define PRIORITY_KEEP 0xffffffff
 
+/* What of a contract counts for limits. */
+enum __attribute__((packed)) limited {
+	HAS_BUDGETS = 1 << 0, /* its own, or those of prefixes */
+	HAS_WEIGHT = 1 << 1,  /* its packets are a bloc in the limits of others */
+};
+
 /* What a contract means on one link. */
 struct contract {
 	__u32 priority; /* skb->priority as it is written, or PRIORITY_KEEP */
 	__u16 serial;	/* tags that carry another serial are of a dead contract */
-	__u8 limited;	/* whether it has any of these budgets, or of prefixes; 0 is none */
+	enum limited limited; /* what of it counts for limits, enum limited; 0 is nothing */
 	__u8 prefixes;	/* whether it has some of what it sends to prefixes */
 	__u16 together; /* the budget of its packets on all links, or of what its sockets receive */
 	__u16 together_packets;
@@ -55,6 +61,12 @@ struct toward {
 	__u16 bytes;
 	__u16 packets;
 	__u16 pad;
+};
+
+/* The packets of a contract in a limit that it shares with others. */
+struct member {
+	__u16 contract;
+	__u16 budget; /* of that limit */
 };
 
 /* A tag names a contract explicitly: its serial above its id. 0 is no tag. */
@@ -169,7 +181,7 @@ enum direction {
 struct flow {
 	__u64 window;  /* over which its use is measured, ns: its round trip */
 	__u64 load;    /* for which its pace was cut, times 1024; 0: not yet */
-	__u64 vote;    /* the part of its share that it uses, times 1024 */
+	__u64 vote;    /* the part of its share that it uses, times the unit of its budget */
 	__u64 due;     /* tick in which the vote expires */
 	__u64 since;   /* when it voted, ns */
 	__u64 used;    /* bytes since then, each times the load */
@@ -181,8 +193,11 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * sixteen and then reads only. A limit of packets counts each as a full segment, so
+ * nineteen and then reads only. A limit of packets counts each as a full segment, so
  * that its bytes are packets times SEGMENT.
+ *
+ * Or it is a bloc in a limit: the flows of a contract with a weight, which together
+ * count as so many there. It is what its limit is, but for its unit, and pays nothing back.
  */
 struct budget {
 	__u16 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
@@ -190,6 +205,9 @@ struct budget {
 	__u32 link;	   /* the link that it is of; 0: all together */
 	__u32 packets;	   /* whether it counts packets */
 	__u32 toward;	   /* the number of its prefixes among the contract's; 0: all that it sends */
+	__u32 within;	   /* the number of the limit that it is a bloc in; 0: it is a limit itself */
+	__u32 member;	   /* the contract whose flows a bloc has */
+	__u64 unit;	   /* the vote of a greedy flow: its weight, times 1024 */
 	__u64 limit;	   /* bytes a second */
 	__u64 tick_length; /* resolution at which votes expire, ns */
 	__u64 tick_bytes;  /* what the limit lets pass in a tick, times 1024 */
@@ -198,7 +216,7 @@ struct budget {
 	__u64 stream_depth; /* and that of TCP that nobody paces */
 	__u64 price;	   /* of 1024 bytes in the bucket, by the share when the tick began, 1/16 ns */
 	__u64 chunk;	   /* what the bucket gives at once, likewise, bytes */
-	__u64 trim;	   /* factor of the load, times 1024 */
+	__u64 trim;	   /* factor of the load, times 1024: of a bloc the load of its limit */
 	__u64 tick;	   /* number of the running one */
 	__u64 sent;	   /* bytes beyond the limit: two slacks are none */
 	__u64 load;	   /* sum of the standing votes */
@@ -214,6 +232,8 @@ struct budget {
 	__u64 busiest;	   /* the most in any before it */
 	__u64 dropped;	   /* packets */
 	__u64 marked;	   /* packets that carry the mark of congestion instead */
+	__u64 stand;	   /* of a bloc, the tick until which its votes stand in the mean, times 1024 */
+	struct flow vote;    /* of a bloc, its own in its limit */
 	struct flow others;  /* what is no TCP */
 	struct flow streams; /* TCP that nobody paces */
 	__s32 ring[SLOTS];  /* votes by the tick in which they expire */
@@ -283,6 +303,7 @@ struct losses {
 _Static_assert(sizeof(struct contract) == 16, "contract");
 _Static_assert(sizeof(struct prefix) == 24, "prefix");
 _Static_assert(sizeof(struct toward) == 8, "toward");
+_Static_assert(sizeof(struct member) == 4, "member");
 _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
@@ -290,7 +311,7 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 72, "flow");
-_Static_assert(sizeof(struct budget) == 208 + 2 * 72 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 232 + 3 * 72 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
 _Static_assert(sizeof(struct paced) == 64 + STAKES * 88, "paced");

@@ -3,8 +3,9 @@
  * The flows below one limit share one fair rate: each votes for how much of its
  * share it uses, and the sum of the votes gives the rate at which each is paced.
  *
- * These are the sums of Go's package fair in the same order and by the same names,
- * for flows of weight 1; docs/limits.md says why they are stable. Many CPUs charge
+ * These are the sums of Go's package fair in the same order and by the same names;
+ * docs/limits.md says why they are stable. up is the limit that a budget is a bloc in, NULL
+ * where it is a limit itself. Many CPUs charge
  * one budget without a lock: what they share is added and exchanged atomically, and
  * a flow belongs to one socket, whose packets leave one after the other.
  */
@@ -25,6 +26,7 @@
 #define NEWCOMER (10 * SEGMENT)
 #define MAX_USED (1ULL << 63)
 #define MAX_GAP (1ULL << 34)
+#define MAX_LOAD (1ULL << 31)
 #define MAX_PACE 0xfffffffeULL
 #define BURST 10000000ULL
 #define FRACTION 16
@@ -35,15 +37,37 @@ static __always_inline __u64 most(__u64 a, __u64 b) { return a > b ? a : b; }
 /* once reads what other CPUs write. */
 static __always_inline __u64 once(__u64 *at) { return *(volatile __u64 *)at; }
 
-/* Between two atomic steps of another CPU the load may dip below 0: it is one then. */
-static __always_inline __u64 cut(struct budget *b)
+/* load is the sum of the votes: between two atomic steps of another CPU it may dip below 0. */
+static __always_inline __u64 load_of(struct budget *b)
 {
 	__s64 load = once(&b->load);
 
-	return (load < ONE ? ONE : load) * once(&b->trim) / ONE;
+	return load < 0 ? 0 : load;
 }
 
-static __always_inline __u64 share(struct budget *b) { return least(b->limit, b->limit * ONE / cut(b)); }
+/* A limit's unit is known, and a shift is cheaper than a division. */
+static __always_inline __u64 cut(struct budget *b)
+{
+	if (!b->within)
+		return most(load_of(b), ONE) * once(&b->trim) / ONE;
+	return least(most(load_of(b), b->unit) * once(&b->trim) / b->unit, MAX_LOAD);
+}
+
+static __always_inline __u64 share_at(struct budget *b, __u64 load)
+{
+	return least(b->limit, b->limit * b->unit / load);
+}
+
+static __always_inline __u64 share(struct budget *b) { return share_at(b, cut(b)); }
+
+/* inherit takes over the load of a bloc's limit, and whether that was exceeded. */
+static __always_inline void inherit(struct budget *b, struct budget *up)
+{
+	if (!up)
+		return;
+	b->trim = cut(up);
+	b->sent = once(&up->sent);
+}
 
 static __always_inline __u64 allowance(struct budget *b, __u64 ns)
 {
@@ -62,7 +86,7 @@ static __always_inline bool stands(struct budget *b, struct flow *f)
 
 static __always_inline __u64 gap(struct budget *b, struct flow *f)
 {
-	return least(f->size * f->load / ONE, MAX_GAP) * SECOND / b->limit;
+	return least(f->size * f->load / b->unit, MAX_GAP) * SECOND / b->limit;
 }
 
 static __always_inline bool newcomer(struct budget *b, struct flow *f)
@@ -153,6 +177,53 @@ __noinline int advance(struct budget *b, __u64 now)
 }
 
 /*
+ * follow goes on to the tick of a bloc's limit, which alone knows what a stall is; of
+ * many CPUs that see it, one does.
+ */
+static __always_inline void follow(struct budget *b, struct budget *up, __u64 now)
+{
+	__u64 tick = once(&up->tick), from = once(&b->tick), i;
+	__s64 expired;
+
+	inherit(b, up);
+	if ((__s64)(tick - from) <= 0 || __sync_val_compare_and_swap(&b->tick, from, tick) != from)
+		return;
+	tally(b, now, __sync_lock_test_and_set(&b->bytes, 0));
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SLOTS; i++) {
+		if (i >= tick - from)
+			break;
+		expired = __sync_lock_test_and_set(&b->ring[(tick - i) % SLOTS], 0);
+		__sync_fetch_and_sub(&b->load, expired);
+	}
+	appraise(b);
+}
+
+/* pass counts bytes in the running tick, of a bloc's limit too. */
+static __always_inline void pass(struct budget *b, struct budget *up, __u64 now, __u64 wire)
+{
+	if (up) {
+		advance(up, now);
+		__sync_fetch_and_add(&up->bytes, wire);
+		follow(b, up, now);
+	} else {
+		advance(b, now);
+	}
+	__sync_fetch_and_add(&b->bytes, wire);
+}
+
+/* note remembers for how long a bloc counts by what its flows have voted: in the mean. */
+static __always_inline void note(struct budget *b, __u64 vote, __u64 due)
+{
+	__u64 load = load_of(b), stand = most(b->stand, once(&b->tick) * ONE);
+
+	due *= ONE;
+	if (due > stand)
+		stand += (due - stand) * least(4 * vote, load) / most(load, 1);
+	b->stand = stand;
+}
+
+/*
  * cast replaces a flow's vote. Each is read once: whatever other CPUs do to the flow
  * meanwhile, the ring and the load lose and gain the same, so that the load is right
  * again when the votes of that moment have expired.
@@ -170,6 +241,18 @@ static __always_inline void cast(struct budget *b, struct flow *f, __u64 vote, _
 	*(volatile __u64 *)&f->due = due;
 	__sync_fetch_and_add(&b->ring[due % SLOTS], vote);
 	__sync_fetch_and_add(&b->load, vote);
+	if (b->within)
+		note(b, vote, due);
+}
+
+/* delegate lets a bloc vote in its limit: as its flows did, and no more than its weight. */
+static __always_inline void delegate(struct budget *b, struct budget *up)
+{
+	__u64 tick = once(&b->tick), vote = least(load_of(b), b->unit);
+	__u64 due = most(b->stand / ONE, tick + 2);
+
+	if (vote != once(&b->vote.vote) || due > once(&b->vote.due))
+		cast(up, &b->vote, vote, least(due - tick, SLOTS - 1));
 }
 
 static __always_inline void elect(struct budget *b, struct flow *f, __u64 now, __u64 vote, __u64 hold)
@@ -181,7 +264,7 @@ static __always_inline void elect(struct budget *b, struct flow *f, __u64 now, _
 
 static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 {
-	__u64 u = least(f->used / most(allowance(b, age), 1), f->exact ? ONE : ONE + ONE / 8);
+	__u64 u = least(f->used / most(allowance(b, age), 1), f->exact ? b->unit : b->unit + b->unit / 8);
 
 	if (stands(b, f) && u < f->vote - f->vote / 4 && !f->low) {
 		f->low = 1;
@@ -196,21 +279,20 @@ static __always_inline void ask(struct budget *b, struct flow *f, __u64 now)
 {
 	__u64 age = now > f->since ? now - f->since : 0, window = most(b->tick_length, f->window);
 
-	if (!stands(b, f) && f->vote >= ONE / 2 && f->size >= SEGMENT)
+	if (!stands(b, f) && f->vote >= b->unit / 2 && f->size >= SEGMENT)
 		elect(b, f, now, f->vote, window);
 	else if (age >= window)
 		elect(b, f, now, use(b, f, age), age + age / 4);
-	else if ((!stands(b, f) || f->vote < ONE / 4) && newcomer(b, f))
-		elect(b, f, now, ONE, window);
+	else if ((!stands(b, f) || f->vote < b->unit / 4) && newcomer(b, f))
+		elect(b, f, now, b->unit, window);
 }
 
 /* charge is fair.Budget.Packet: a flow sends so many bytes on the wire now. */
-__noinline int charge(struct budget *b, struct flow *f, __u64 now, __u64 wire)
+__noinline int charge(struct budget *b, struct budget *up, struct flow *f, __u64 now, __u64 wire)
 {
 	if (!b || !f)
 		return 0;
-	advance(b, now);
-	__sync_fetch_and_add(&b->bytes, wire);
+	pass(b, up, now, wire);
 	f->size = wire;
 	f->fresh += wire;
 	if (!f->load)
@@ -219,6 +301,8 @@ __noinline int charge(struct budget *b, struct flow *f, __u64 now, __u64 wire)
 		f->since = now;
 	ask(b, f, now);
 	f->used = least(f->used + wire * f->load, MAX_USED);
+	if (up)
+		delegate(b, up);
 	return 0;
 }
 
@@ -238,7 +322,7 @@ static __always_inline void cut_pace(struct budget *b, struct flow *f)
 static __always_inline __u64 pace_of(struct budget *b, struct flow *f)
 {
 	cut_pace(b, f);
-	return most(1, least(least(b->limit, b->limit * ONE / f->load), MAX_PACE));
+	return most(1, least(share_at(b, f->load), MAX_PACE));
 }
 
 /*

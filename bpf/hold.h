@@ -193,7 +193,7 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 	s->charged = now;
 	s->hook = hook;
 	if (weight)
-		charge(b, &s->flow, now, weight);
+		charge(b, limit_of(b), &s->flow, now, weight);
 	return 0;
 }
 
@@ -281,15 +281,17 @@ static __always_inline bool all_prepaid(struct load *l)
 /* charge_others charges a packet to the flow of its kind, which nobody paces. */
 __noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight)
 {
-	struct budget *b = budget_of(budget);
+	struct budget *b = budget_of(budget), *up;
 	struct flow *f;
 
 	if (!b)
 		return 0;
+	up = limit_of(b);
+	inherit(b, up);
 	f = stream ? &b->streams : &b->others;
 	f->exact = 1;
 	f->load = cut(b);
-	charge(b, f, now, weight);
+	charge(b, up, f, now, weight);
 	return 0;
 }
 

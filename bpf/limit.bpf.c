@@ -5,6 +5,7 @@
  * link_egress goes on here, with the link's number, its own budgets, the length of its
  * headers, and the contracts whose limits bind the packet, in cb.
  */
+#include "blocs.h"
 #include "hold.h"
 #include "prefixes.h"
 
@@ -21,23 +22,28 @@ struct {
 	});
 } links SEC(".maps");
 
-/* add_by_id puts the budgets of a contract into a load; of nobody's there are none. */
-static __always_inline void add_by_id(struct __sk_buff *skb, struct load *l, __u32 *n, void *contracts, __u32 id)
+/*
+ * add_by_id puts the budgets of a contract into a load; of nobody's there are none. It
+ * returns in whose bloc the packet is in what binds it from further up: of the outermost
+ * contract with a weight.
+ */
+static __always_inline __u32 add_by_id(struct __sk_buff *skb, struct load *l, __u32 *n, void *contracts, __u32 id, __u32 member)
 {
 	struct contract *c = id && contracts ? bpf_map_lookup_elem(contracts, &id) : NULL;
 	__u32 toward;
 
 	if (!c)
-		return;
-	add(l, n, c->together);
-	add(l, n, c->together_packets);
-	add(l, n, c->here);
-	add(l, n, c->here_packets);
-	if (!c->prefixes)
-		return;
-	toward = budgets_toward(skb, id, skb->cb[4] >> 16);
-	add(l, n, toward & 0xffff);
-	add(l, n, toward >> 16);
+		return member;
+	add(l, n, bloc_in(c->together, member));
+	add(l, n, bloc_in(c->together_packets, member));
+	add(l, n, bloc_in(c->here, member));
+	add(l, n, bloc_in(c->here_packets, member));
+	if (c->prefixes) {
+		toward = budgets_toward(skb, id, skb->cb[4] >> 16);
+		add(l, n, bloc_in(toward & 0xffff, member));
+		add(l, n, bloc_in(toward >> 16, member));
+	}
+	return c->limited & HAS_WEIGHT ? id : member;
 }
 
 /*
@@ -46,7 +52,7 @@ static __always_inline void add_by_id(struct __sk_buff *skb, struct load *l, __u
  */
 __noinline int find_budgets(struct __sk_buff *skb, struct load *l)
 {
-	__u32 link, own, above, n = 0;
+	__u32 link, own, above, member, n = 0;
 	void *contracts;
 
 	if (!skb || !l)
@@ -57,10 +63,15 @@ __noinline int find_budgets(struct __sk_buff *skb, struct load *l)
 	contracts = bpf_map_lookup_elem(&links, &link);
 	add(l, &n, own & 0xffff);
 	add(l, &n, own >> 16);
-	add_by_id(skb, l, &n, contracts, skb->cb[2]);
-	add_by_id(skb, l, &n, contracts, above & 0xffff);
-	add_by_id(skb, l, &n, contracts, above >> 16);
-	add_by_id(skb, l, &n, contracts, skb->cb[4] & 0xffff);
+	member = add_by_id(skb, l, &n, contracts, skb->cb[2], 0);
+	member = add_by_id(skb, l, &n, contracts, above & 0xffff, member);
+	member = add_by_id(skb, l, &n, contracts, above >> 16, member);
+	member = add_by_id(skb, l, &n, contracts, skb->cb[4] & 0xffff, member);
+	if (!member || !own)
+		return 0;
+	n = 0; /* the link's own, now that it is known whose packet it is */
+	add(l, &n, bloc_in(own & 0xffff, member));
+	add(l, &n, bloc_in(own >> 16, member));
 	return 0;
 }
 

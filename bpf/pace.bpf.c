@@ -109,6 +109,7 @@ __noinline int look_at(struct paced *p, __u32 place, struct leave *l)
 	b = budget_in(s);
 	if (!b || stale(p, s))
 		return 0;
+	inherit(b, limit_of(b));
 	s->flow.window = p->window;
 	l->limits += b->limit;
 	rate = share_in(p, b);

@@ -14,14 +14,15 @@ struct step {
 	__u64 now;   /* ns */
 	__u64 value; /* bytes, or a round trip in ns */
 	__u64 flow;
+	__u64 bloc; /* whether the flow is in the bloc */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2); /* a limit, and a bloc in it */
 	__type(key, __u32);
 	__type(value, struct budget);
-} budget SEC(".maps");
+} budgets SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -30,63 +31,69 @@ struct {
 	__type(value, struct flow);
 } flow SEC(".maps");
 
-/* at finds the step and what it is about. */
-static __always_inline struct budget *at(struct __sk_buff *skb, struct step *step, struct flow **f)
-{
-	__u32 zero = 0, number;
+/* What a step is about. */
+struct about {
+	struct step step;
+	struct budget *b;
+	struct budget *up; /* the limit that it is a bloc in, or NULL */
+	struct flow *f;
+};
 
-	if (bpf_skb_load_bytes(skb, 0, step, sizeof(*step)))
-		return NULL;
-	number = step->flow;
-	*f = bpf_map_lookup_elem(&flow, &number);
-	return *f ? bpf_map_lookup_elem(&budget, &zero) : NULL;
+/* at finds the step and what it is about. */
+static __always_inline bool at(struct __sk_buff *skb, struct about *a)
+{
+	__u32 number, zero = 0;
+
+	if (bpf_skb_load_bytes(skb, 0, &a->step, sizeof(a->step)))
+		return false;
+	number = a->step.flow;
+	a->f = bpf_map_lookup_elem(&flow, &number);
+	number = a->step.bloc;
+	a->b = bpf_map_lookup_elem(&budgets, &number);
+	a->up = number ? bpf_map_lookup_elem(&budgets, &zero) : NULL;
+	return a->f && a->b;
 }
 
 /* Returns the load for which paces are cut from then on. */
 SEC("tc")
 int sum_charge(struct __sk_buff *skb)
 {
-	struct step step;
-	struct flow *f;
-	struct budget *b = at(skb, &step, &f);
+	struct about a;
 
-	if (!b)
+	if (!at(skb, &a))
 		return 0;
-	charge(b, f, step.now, step.value);
-	return cut(b);
+	charge(a.b, a.up, a.f, a.step.now, a.step.value);
+	return cut(a.b);
 }
 
 SEC("tc")
 int sum_pace(struct __sk_buff *skb)
 {
-	struct step step;
-	struct flow *f;
-	struct budget *b = at(skb, &step, &f);
+	struct about a;
 
-	if (!b)
+	if (!at(skb, &a))
 		return 0;
-	f->window = step.value;
-	return pace_of(b, f);
+	inherit(a.b, a.up);
+	a.f->window = a.step.value;
+	return pace_of(a.b, a.f);
 }
 
 /* Returns whether a datagram passes. */
 SEC("tc")
 int sum_datagram(struct __sk_buff *skb)
 {
-	struct step step;
-	struct flow *f;
-	struct budget *b = at(skb, &step, &f);
+	struct about a;
 
-	if (!b)
+	if (!at(skb, &a))
 		return false;
-	if (prepaid(b, step.value)) {
-		spend(b, step.value);
+	if (prepaid(a.b, a.step.value)) {
+		spend(a.b, a.step.value);
 		return true;
 	}
-	if (!conforms(b, false, step.now))
+	if (!conforms(a.b, false, a.step.now))
 		return false;
-	pay(b, false, step.now, step.value);
-	charge(b, f, step.now, step.value + grant(b, step.now));
+	pay(a.b, false, a.step.now, a.step.value);
+	charge(a.b, a.up, a.f, a.step.now, a.step.value + grant(a.b, a.step.now));
 	return true;
 }
 
@@ -94,14 +101,12 @@ int sum_datagram(struct __sk_buff *skb)
 SEC("tc")
 int sum_stream(struct __sk_buff *skb)
 {
-	struct step step;
-	struct flow *f;
-	struct budget *b = at(skb, &step, &f);
+	struct about a;
 
-	if (!b || !conforms(b, true, step.now))
+	if (!at(skb, &a) || !conforms(a.b, true, a.step.now))
 		return false;
-	pay(b, true, step.now, step.value);
-	charge(b, f, step.now, step.value);
+	pay(a.b, true, a.step.now, a.step.value);
+	charge(a.b, a.up, a.f, a.step.now, a.step.value);
 	return true;
 }
 

@@ -175,6 +175,9 @@ func (v *statusView) promises(s *agent.Status) {
 		hang(&v.b, "  not provable on "+where+": ", unprovable[where], v.width, v.dim)
 	}
 	v.limits(s.Limits)
+	for _, w := range s.Weights {
+		hang(&v.b, "  "+w.Workload+": ", w.String(), v.width, v.dim)
+	}
 }
 
 // limits says how limits are held and why so, those of one rung together.

@@ -36,6 +36,7 @@ func (a *Agent) judge(r *state.Record, d *draft) *Status {
 		s.Unclaimed[l.Name] = Unnamed{Unclaimed: seen[l.Name][plan.Unclaimed], Unclassified: seen[l.Name][plan.Unclassified]}
 	}
 	s.addLimits(d.want)
+	s.Weights = d.want.Weighings(held)
 	s.addSets(sets, r.IDs, seen)
 	s.addWarnings(d)
 	s.Warnings = append(s.Warnings, a.caveats(r)...)

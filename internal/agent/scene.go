@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/plan"
@@ -106,7 +107,8 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 			x.Promises = append(x.Promises, link+": "+p.Here.Promise())
 		}
 		if l.Rules.Egress != (plan.Limit{}) {
-			x.Promises = append(x.Promises, link+": "+l.Rules.Egress.Promise()+", with all else that leaves by it")
+			terms := append([]string{l.Rules.Egress.Promise(), "with all else that leaves by it"}, s.have.WeightOn(l.Index, x.Reasons)...)
+			x.Promises = append(x.Promises, link+": "+strings.Join(terms, ", "))
 		}
 		for _, limit := range l.Policed.Egress {
 			x.Promises = append(x.Promises, link+": egress "+limit.ByPolice()+", with all else that leaves by it")

@@ -20,7 +20,8 @@ type Status struct {
 	Proved        *state.Proof       `json:"proved,omitempty"` // when all of it was last read back and found kept: what is broken broke since
 	Links         []LinkStatus       `json:"links"`
 	Promises      []plan.Judgement   `json:"promises"`
-	Limits        []LimitStatus      `json:"limits,omitempty"` // how limits of what workloads send are held
+	Limits        []LimitStatus      `json:"limits,omitempty"`  // how limits of what workloads send are held
+	Weights       []plan.Weighing    `json:"weights,omitempty"` // what workloads with a weight had of limits that they share
 	Sets          []SetStatus        `json:"sets,omitempty"`
 	Differences   []plan.Difference  `json:"differences,omitempty"` // what weir apply would mend
 	Unclaimed     map[string]Unnamed `json:"unclaimed,omitempty"`   // per link

@@ -17,7 +17,7 @@ func (b *Budget) NewBloc(weight uint64) *Budget {
 // inherit takes over the load of the limit that it is a bloc in.
 func (b *Budget) inherit() {
 	if b.limit != nil {
-		b.Trim = b.limit.cut()
+		b.Trim = b.limit.Cut()
 	}
 }
 

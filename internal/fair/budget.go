@@ -89,14 +89,14 @@ func (b *Budget) Collect(burst uint64) {
 
 // Share returns the fair rate of a flow, in bytes per second: never more than the
 // limit.
-func (b *Budget) Share() uint64 { return b.shareAt(b.cut()) }
+func (b *Budget) Share() uint64 { return b.shareAt(b.Cut()) }
 
 // shareAt is the share at some load.
 func (b *Budget) shareAt(load uint64) uint64 { return min(b.Limit, b.Limit*b.Unit/load) }
 
-// cut is the load for which paces are cut, never less than one flow, and trimmed: of a
+// Cut is the load for which paces are cut, never less than one flow, and trimmed: of a
 // bloc, what its flows are times what it is one of.
-func (b *Budget) cut() uint64 { return min(max(b.Load, b.Unit)*b.Trim/b.Unit, maxLoad) }
+func (b *Budget) Cut() uint64 { return min(max(b.Load, b.Unit)*b.Trim/b.Unit, maxLoad) }
 
 // allowance is what the limit lets pass in a time in ns, in bytes.
 func (b *Budget) allowance(ns uint64) uint64 {

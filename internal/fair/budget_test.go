@@ -113,7 +113,7 @@ func TestBudgetDoesNotOverflow(t *testing.T) {
 		if cut.Cmp(wide(maxLoad)) > 0 {
 			cut = wide(maxLoad)
 		}
-		same(t, "cut", b.cut(), cut)
+		same(t, "cut", b.Cut(), cut)
 		if share := over(product(b.Limit, b.Unit), cut.Uint64()); share.Cmp(wide(b.Limit)) < 0 {
 			same(t, "share", b.Share(), share)
 		}

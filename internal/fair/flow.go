@@ -31,7 +31,7 @@ type Flow struct {
 // [MaxPace].
 func (b *Budget) Pace(f *Flow) uint64 {
 	b.inherit()
-	f.load = b.cut()
+	f.load = b.Cut()
 	b.prolong(f)
 	return max(1, min(b.shareAt(f.load), MaxPace))
 }
@@ -44,7 +44,7 @@ func (b *Budget) Packet(f *Flow, now, wire uint64) {
 	f.size = wire
 	f.fresh += wire
 	if f.load == 0 {
-		f.load = b.cut()
+		f.load = b.Cut()
 	}
 	if f.since == 0 {
 		f.since = now
@@ -81,7 +81,7 @@ func (b *Budget) ask(f *Flow, now uint64) {
 }
 
 // newcomer says whether a flow has sent enough to count: a tick of its share.
-func (b *Budget) newcomer(f *Flow) bool { return f.fresh >= Newcomer || f.fresh*b.cut() >= b.TickBytes }
+func (b *Budget) newcomer(f *Flow) bool { return f.fresh >= Newcomer || f.fresh*b.Cut() >= b.TickBytes }
 
 // use is the part of its share that a flow has used since its vote, age ns ago.
 // From packet to packet it is Unit for a greedy flow, however few

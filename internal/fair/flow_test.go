@@ -8,7 +8,7 @@ import (
 
 // drawFlow is a flow of a budget with a pace that was cut and a packet sent.
 func drawFlow(t *rapid.T, b *Budget) *Flow {
-	return &Flow{size: legalPacket.Draw(t, "size"), load: b.cut()}
+	return &Flow{size: legalPacket.Draw(t, "size"), load: b.Cut()}
 }
 
 func TestPace(t *testing.T) {
@@ -172,7 +172,7 @@ func TestFlowDoesNotOverflow(t *testing.T) {
 		bytes := over(product(f.size, f.load), b.Unit)
 		same(t, "gap", b.gap(f), over(product(min(bytes.Uint64(), maxGap), second), b.Limit))
 		if f.fresh < Newcomer {
-			counts := product(f.fresh, b.cut()).Cmp(product(b.allowance(b.Tick), b.Unit)) >= 0
+			counts := product(f.fresh, b.Cut()).Cmp(product(b.allowance(b.Tick), b.Unit)) >= 0
 			if b.newcomer(f) != counts {
 				t.Fatalf("newcomer is %v after %d bytes", !counts, f.fresh)
 			}

@@ -29,6 +29,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 			checkNetPrio(w, matched, f, add)
 		}
 		f.checkLimits(p, w, add)
+		checkWeight(p, w, limits, f, add)
 		if in := w.Contract.Ingress; in.Limit != (policy.Limit{}) {
 			f.checkIngress(w.Name, in, add)
 		}

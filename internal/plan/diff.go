@@ -22,7 +22,7 @@ func Diff(have State, want *Want) []Difference {
 			links = append(links, bothLinks{name, h, w, h.Queue.Equal(w.Queue)})
 		}
 	}
-	d.contract("default", links, Unclaimed, Unclaimed, "", "", "")
+	d.contract("default", links, Unclaimed, Unclaimed, "", "", "", "")
 	isToward, shallToward := have.Rules.toward(), want.Rules.toward()
 	rules := compareRules(have.Rules, want.Rules)
 	for _, name := range union(have.Contracts, want.Contracts) {
@@ -40,7 +40,8 @@ func Diff(have State, want *Want) []Difference {
 			d.contract("workload "+name, links, was.ID, shall.ID,
 				have.Rules.Limits[was.ID].unlike(want.Rules.Limits[shall.ID], PromiseEgress),
 				unlikeToward(isToward[was.ID], shallToward[shall.ID]),
-				have.Rules.Arriving[was.ID].unlike(want.Rules.Arriving[shall.ID], PromiseIngress))
+				have.Rules.Arriving[was.ID].unlike(want.Rules.Arriving[shall.ID], PromiseIngress),
+				unlikeWeights(have.weights(was.ID), want.weights(shall.ID)))
 		}
 	}
 	d.strays(have, want, rules)
@@ -113,8 +114,9 @@ type bothLinks struct {
 
 // contract compares what one contract means on each link. together says how its
 // limits of all links differ, toward those of what it sends to prefixes, and arriving
-// those of what its sockets receive, "" if they do not.
-func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, together, toward, arriving string) {
+// those of what its sockets receive, weights as what it counts in limits of others, "" if
+// they do not.
+func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, together, toward, arriving, weights string) {
 	var changed []string
 	for i := range links {
 		l := &links[i]
@@ -125,14 +127,14 @@ func (d *differences) contract(object string, links []bothLinks, was, shall Cont
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, l.have.Queue.Describe(a.Priority), l.want.Queue.Describe(b.Priority)))
 		case a.Serial != b.Serial:
 			changed = append(changed, fmt.Sprintf("%s serial %d -> %d", l.name, a.Serial, b.Serial))
-		case (a.Limited != b.Limited || a.Toward != b.Toward) && together == "" && toward == "":
+		case limited(a) != limited(b) && together == "" && toward == "" && weights == "":
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, limited(a), limited(b)))
 		}
 		if here := a.Here.unlike(b.Here, l.name); here != "" {
 			changed = append(changed, here)
 		}
 	}
-	for _, limit := range []string{together, toward, arriving} {
+	for _, limit := range []string{together, toward, arriving, weights} {
 		if limit != "" {
 			changed = append(changed, limit)
 		}

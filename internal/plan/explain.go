@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -60,12 +61,13 @@ func Explain(s Subject, have State) []Reason {
 		if !ok {
 			continue
 		}
-		add(names[id], "cgroup "+c.Path, nearest(i))
+		add(names[id], byCgroup+c.Path, nearest(i))
 		if above := claiming.join(id); above {
 			last := &all[len(all)-1]
 			if last.Limits = have.limitsFrom(id); last.Limits != nil {
 				last.Binds = true
 				last.Why += "; its limit binds all the same"
+				last.Limits = append(last.Limits, have.weightBelow(all[:len(all)-1], id)...)
 			}
 		}
 	}
@@ -86,6 +88,39 @@ func Explain(s Subject, have State) []Reason {
 		}
 	}
 	return all
+}
+
+// byCgroup begins what a rule of a v2 cgroup is called.
+const byCgroup = "cgroup "
+
+// weightBelow says in words as how many flows a subject's workload counts in the limits of
+// one whose cgroup is further up, by the rules that fit it so far: nothing where each flow
+// counts as one.
+func (s State) weightBelow(nearer []Reason, id ContractID) []string {
+	return s.weightIn(nearer, func(of Owner) bool { return of.Contract == id })
+}
+
+// WeightOn says it of the own limit of what leaves by a link, by all rules that fit.
+func (s State) WeightOn(link int, all []Reason) []string {
+	return s.weightIn(all, func(of Owner) bool { return of.Contract == OwnEgress && of.Link == link })
+}
+
+// weightIn asks all that claim a subject, of which the outermost with a weight counts.
+func (s State) weightIn(claiming []Reason, in func(Owner) bool) (words []string) {
+	l := lineage{}
+	for _, r := range claiming {
+		id := s.Contracts[r.Workload].ID
+		above := (r.Wins || strings.HasPrefix(r.Rule, byCgroup)) && l.join(id)
+		if !r.Wins && !above {
+			continue
+		}
+		for of, weight := range s.Rules.Blocs {
+			if of.Member == id && in(of) {
+				words = []string{"where all of " + r.Workload + " has " + weight.String()}
+			}
+		}
+	}
+	return words
 }
 
 func nearest(i int) string {

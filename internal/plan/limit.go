@@ -85,7 +85,7 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 	if l, ok := s.Rules.Arriving[id]; ok {
 		terms = append(terms, PromiseIngress+" "+l.String())
 	}
-	return terms
+	return append(terms, s.weightTerms(id)...)
 }
 
 // limitsFrom puts into words what a contract holds those to that it binds from further
@@ -118,6 +118,9 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 	for of := range s.Rules.Toward {
 		all[of.Contract] = !known[of.Contract]
 	}
+	for of := range s.Rules.Blocs {
+		all[of.Member] = !known[of.Member]
+	}
 	for _, l := range s.Links {
 		for id, p := range l.Rules.Contracts {
 			all[id] = !known[id] && (all[id] || !p.Here.none())
@@ -146,6 +149,9 @@ func Terms(of policy.Contract) string {
 	terms = append(terms, towardTerms(of.Egress.Toward)...)
 	for _, link := range slices.Sorted(maps.Keys(of.Egress.PerLink)) {
 		terms = append(terms, link+" "+asWritten(of.Egress.PerLink[link]).String())
+	}
+	if of.Egress.Weight != 0 {
+		terms = append(terms, of.Egress.Weight.String())
 	}
 	if l := asWritten(of.Ingress.Limit); !l.none() {
 		terms = append(terms, PromiseIngress+" "+l.String())
@@ -194,6 +200,9 @@ func (l Limit) unlike(other Limit, name string) string {
 // limited says whether a contract is charged on one link to its limits of all.
 func limited(p Promise) string {
 	switch {
+	case p.Weighted:
+		p.Weighted = false
+		return limited(p) + ", with a weight"
 	case p.Limited && p.Toward:
 		return "limited, to prefixes too"
 	case p.Limited:
@@ -237,6 +246,15 @@ type Owner struct {
 	Link     int    // index of its device, 0 or AtSockets
 	Packets  bool   // it is a limit of packets
 	Toward   uint16 // number of the contract's prefixes; 0: wherever it sends
+	// Member is the contract whose packets are a bloc in that limit; 0: this is the limit
+	// itself, whose contract may be a link's.
+	Member ContractID
+}
+
+// Limit is the owner of the limit in which a bloc is.
+func (o Owner) Limit() Owner {
+	o.Member = 0
+	return o
 }
 
 // AtSockets stands in an [Owner] for where packets are handed to their sockets.

@@ -43,7 +43,7 @@ func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, e
 func PromiseOf(of policy.Contract, c Contract, link string, q Queue) Promise {
 	p := promise(of.Priority, link, q)
 	p.Serial, p.Limited, p.Here = c.Serial, !LimitOf(of.Egress).none(), limitTo(of.Egress.PerLink[link])
-	p.Toward = len(of.Egress.Toward) > 0
+	p.Toward, p.Weighted = len(of.Egress.Toward) > 0, of.Egress.Weight != 0
 	return p
 }
 

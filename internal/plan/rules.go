@@ -43,6 +43,9 @@ type Rules struct {
 	Limits map[ContractID]Limit
 	// Toward is what contracts may send to prefixes, on all links together.
 	Toward map[PrefixOf]Toward
+	// Blocs are the limits in which all packets of a contract with a weight count as so many
+	// flows, each with that contract as its Member.
+	Blocs map[Owner]Weight
 	// Arriving is what the sockets of contracts may receive: by all devices but
 	// loopback together, in all network namespaces.
 	Arriving map[ContractID]Limit
@@ -104,6 +107,7 @@ type Promise struct {
 	Limited  bool  // the contract has one of Rules.Limits
 	Toward   bool  // the contract has some of Rules.Toward
 	Here     Limit // what it may take of this link alone
+	Weighted bool  // the contract has a weight in limits that it shares with others
 }
 
 // Keep leaves the priority that others gave a packet.

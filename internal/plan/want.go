@@ -92,6 +92,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	}
 	w.Rules.Limits, w.Rules.Arriving = limitsOf(paced, w.IDs, explicit)
 	w.Rules.Toward = towardOf(p, w.IDs)
+	w.Rules.Blocs = w.blocs(paced)
 	w.Receives = len(w.Rules.Arriving) > 0
 	w.Unbound = w.unbound(p, paced, f)
 	for _, wl := range p.Workloads {

@@ -30,7 +30,7 @@ func (m *meaning) egress(raw rawBandwidth, toward []rawToward, via Via, viaKnown
 		onLinks = false
 	}
 	if raw.keys.record && !raw.keys.hasAny(egressKeys[:]) {
-		m.report(e.Span, "egress has neither max, pps, min nor links", raw.help())
+		m.report(e.Span, "egress has neither max, pps, min, links nor weight", raw.help())
 	}
 	e.Limit = m.limit(raw, "a workload", m.only())
 	e.Method = m.sendMethod(raw, m.declared, onLinks)
@@ -56,7 +56,7 @@ func (m *meaning) egress(raw rawBandwidth, toward []rawToward, via Via, viaKnown
 	if onLinks {
 		m.shares(raw, &e)
 	}
-	e.Toward = m.toward(toward)
+	e.Toward, e.Weight = m.toward(toward), m.weight(raw)
 	return e
 }
 

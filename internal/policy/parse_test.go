@@ -40,7 +40,7 @@ workloads:
   gets: {match: [{pid: 4}], ingress: {max: 64Kbit, pps: 8000000}}
   all: {match: [{pid: 5}], ingress: {max: 100Gbit, burst: 1.5MiB}, egress: {max: 1Mbit}, priority: 1}
   share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, min: 8Kbit, method: htb}}}}
-  sends: {match: [{pid: 7}], egress: [{to: ["2001:db8::/32", 192.0.2.1], max: 1Mbit}, {max: 2Mbit}, {to: 0.0.0.0/0, pps: 20}]}
+  sends: {match: [{pid: 7}], egress: [{to: ["2001:db8::/32", 192.0.2.1], max: 1Mbit}, {max: 2Mbit, weight: 7}, {to: 0.0.0.0/0, pps: 20}]}
 default: {priority: 3}
 `
 	got, err := Parse("dir/p.yaml", []byte(src))
@@ -110,7 +110,7 @@ default: {priority: 3}
 	}
 	want.Workloads = append(want.Workloads, Workload{
 		Name: "sends", Match: []Selector{{Kind: KindPID, PID: 7}},
-		Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Limit: Limit{Max: 2_000_000}, Toward: []Toward{
+		Contract: Contract{Priority: Priority{Default: Unset}, Egress: Egress{Limit: Limit{Max: 2_000_000}, Weight: 7, Toward: []Toward{
 			{Prefixes: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")}, Limit: Limit{Max: 1_000_000}},
 			{Prefixes: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}, Limit: Limit{PPS: 20}},
 		}}},

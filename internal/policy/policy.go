@@ -65,6 +65,7 @@ type Egress struct {
 	PerLink map[string]Limit // of one link alone
 	Toward  []Toward         // to some prefixes, on all declared links together
 	Min     map[string]Rate  // what they get of a link at least, whoever else wants it
+	Weight  Weight           // as how many flows they count in limits that they share with others; 0: each flow is one
 	Span    Span             // of the key
 }
 

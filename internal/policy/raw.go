@@ -52,11 +52,11 @@ var (
 	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
 	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
 	contractKeys = workloadKeys[1:2] // of default:, which has no limits
-	egressKeys   = [...]string{"max", "burst", "pps", "method", "min", "links"}
-	eachKeys     = egressKeys[:5]                                                     // of one link below it
-	linkLimits   = egressKeys[:4]                                                     // of a link itself
-	limitKeys    = egressKeys[:3]                                                     // of ingress
-	itemKeys     = [...]string{"to", "max", "burst", "pps", "method", "min", "links"} // of an item of egress
+	egressKeys   = [...]string{"max", "burst", "pps", "method", "min", "links", "weight"}
+	eachKeys     = egressKeys[:5]                                                               // of one link below it
+	linkLimits   = egressKeys[:4]                                                               // of a link itself
+	limitKeys    = egressKeys[:3]                                                               // of ingress
+	itemKeys     = [...]string{"to", "max", "burst", "pps", "method", "min", "links", "weight"} // of an item of egress
 	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys  = selectorKeys[:5]
 )

@@ -12,6 +12,7 @@ type rawBandwidth struct {
 	method scalar // of a workload, at egress, of max
 	pps    scalar
 	min    scalar         // of a workload, at egress
+	weight scalar         // of a workload, at egress, in limits that it shares
 	links  []rawBandwidth // each with the link's name as its key
 }
 
@@ -86,6 +87,8 @@ func (r *reader) bandwidthOf(key scalar, n *yaml.Node, what string, names []stri
 				raw.pps = r.value(key, n, "pps")
 			case "min":
 				raw.min = r.value(key, n, "min")
+			case "weight":
+				raw.weight = r.value(key, n, "weight")
 			case "links":
 				raw.links = r.rawPerLink(key, n)
 			}

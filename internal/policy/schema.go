@@ -64,6 +64,7 @@ type schemaEgress struct {
 	Method string                `json:"method,omitempty" jsonschema:"description=How max is held: pace at the source\\, or a class of the link's htb. auto takes the first that the kernel and the link allow.,enum=auto,enum=pace,enum=htb"`
 	Min    string                `json:"min,omitempty" jsonschema:"description=What they get of each declared link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
 	Links  map[string]schemaEach `json:"links,omitempty" jsonschema:"description=Of single links\\, by interface name."`
+	Weight int                   `json:"weight,omitempty" jsonschema:"description=As how many flows all their flows count together in each limit that they share with others. Left out: each flow counts as one.,minimum=1,maximum=100,example=3"`
 }
 
 type schemaEach struct {

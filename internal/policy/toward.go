@@ -10,7 +10,7 @@ import (
 func (m *meaning) toward(raws []rawToward) (all []Toward) {
 	taken := map[netip.Prefix]Span{}
 	for _, raw := range raws {
-		for _, key := range []string{"method", "min", "links"} {
+		for _, key := range []string{"method", "min", "links", "weight"} {
 			if at, there := raw.keys.at(key); there {
 				m.report(at, key+" is not of prefixes", "put it into an item without to")
 			}

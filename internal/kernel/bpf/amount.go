@@ -12,6 +12,10 @@ import (
 type amount struct {
 	rate  uint64
 	burst policy.Size // what its buckets collect, if that was told
+
+	// Of a bloc, as how many flows it counts in the limit with a number.
+	weight plan.Weight
+	within budgetNumber
 }
 
 // amountOf is what a limit lets pass in the unit of an owner's budget.
@@ -19,11 +23,17 @@ func amountOf(l plan.Limit, of plan.Owner) amount {
 	if of.Packets {
 		return amount{rate: uint64(l.PPS) * fair.Segment}
 	}
-	return amount{uint64(l.Max / 8), l.Burst}
+	return amount{rate: uint64(l.Max / 8), burst: l.Burst}
 }
 
 // amountIn is what a budget of the kernel's lets pass.
-func amountIn(b limitBudget) amount { return amount{b.Limit, policy.Size(b.Burst)} }
+func amountIn(b limitBudget) amount {
+	a := amount{rate: b.Limit, burst: policy.Size(b.Burst)}
+	if b.Within != 0 {
+		a.weight, a.within = plan.Weight(b.Unit/fair.One), budgetNumber(b.Within)
+	}
+	return a
+}
 
 // join is a limit with this amount in the unit of an owner's budget.
 func (a amount) join(l plan.Limit, of plan.Owner) plan.Limit {

@@ -18,8 +18,12 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 	if a.burst != 0 {
 		b.Collect(uint64(a.burst))
 	}
+	if of.Member != 0 {
+		b = b.NewBloc(uint64(a.weight))
+	}
 	return limitBudget{
 		Contract: uint16(of.Contract), Link: uint32(of.Link), Packets: uint32(flag(of.Packets)), Toward: uint32(of.Toward),
+		Within: uint32(a.within), Member: uint32(of.Member), Unit: b.Unit,
 		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes,
 		Burst: uint64(a.burst), Depth: b.Depth, StreamDepth: b.Streams, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
 		Tick: 1, Sent: 2 * (b.Limit / 32),
@@ -27,7 +31,10 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 }
 
 func owner(b limitBudget) plan.Owner {
-	return plan.Owner{Contract: plan.ContractID(b.Contract), Link: int(int32(b.Link)), Packets: b.Packets != 0, Toward: uint16(b.Toward)}
+	return plan.Owner{
+		Contract: plan.ContractID(b.Contract), Link: int(int32(b.Link)), Packets: b.Packets != 0, Toward: uint16(b.Toward),
+		Member: plan.ContractID(b.Member),
+	}
 }
 
 // makeBudgets makes room for so many limits, beside those that come later. Where

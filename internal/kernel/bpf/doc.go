@@ -6,7 +6,7 @@
 package bpf
 
 //go:generate -command object go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package bpf -target bpfel,bpfeb -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu"
-//go:generate object linkEgress ../../../bpf/link_egress.bpf.c
+//go:generate object -type limited linkEgress ../../../bpf/link_egress.bpf.c
 //go:generate object socketCreate ../../../bpf/socket_create.bpf.c
 //go:generate object limit ../../../bpf/limit.bpf.c
 //go:generate object linkIngress ../../../bpf/link_ingress.bpf.c

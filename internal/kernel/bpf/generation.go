@@ -55,7 +55,7 @@ const (
 // ruleTables lists the tables of a generation that are no link's own.
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
-	linkEgressMapTuples, linkEgressMapLimiter, limitMapLinks, limitMapPrefixes, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
+	linkEgressMapTuples, linkEgressMapLimiter, limitMapLinks, limitMapPrefixes, limitMapBlocs, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
 }
 
 // Begin makes the tables of generation n and lets the births write into them:
@@ -88,6 +88,7 @@ func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 	for _, t := range rules.Toward { // prefixes of one limit share it, so these may be fewer
 		budgets += len(t.Limit.Amounts())
 	}
+	budgets += len(rules.Blocs)
 	if err == nil && (o.Limits || budgets > 0) {
 		err = g.makeBudgets(budgets)
 	}
@@ -173,6 +174,7 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthPrefixes: len(rules.Births.Prefixes),
 		birthsMapBirthNames:    len(rules.Births.Names),
 		limitMapPrefixes:       len(rules.Toward),
+		limitMapBlocs:          len(rules.Blocs),
 		limitMapLinks:          int(linkEgressLinkNumberFIRST_LINK) + o.Links,
 	}
 	if rules.Controller1 != "" {

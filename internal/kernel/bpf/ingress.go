@@ -5,34 +5,58 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 
 	"github.com/weir-net/weir/internal/plan"
 )
 
 // loadIngress loads link_ingress for a link with a limit of what arrives by it; nil
-// for all others.
-func (g *Generation) loadIngress(index int, l plan.LinkRules) (*ebpf.Program, error) {
+// for all others. It knows whose a packet is as the link's egress does.
+func (g *Generation) loadIngress(number linkEgressLinkNumber, index int, rules plan.Rules, l plan.LinkRules, contracts *ebpf.Map) (*ebpf.Program, error) {
 	own, err := g.ownBudgets(plan.OwnIngress, index, l.Ingress)
 	if err != nil || own == 0 {
 		return nil, err
 	}
-	spec, err := copied(parseIngress)
-	if err != nil {
-		return nil, err
+	weights := false
+	for of := range rules.Blocs {
+		weights = weights || of.Contract == plan.OwnIngress && of.Link == index
 	}
-	err = errors.Join(
-		spec.Variables[linkIngressVarOwnBudgets].Set(own),
-		spec.Variables[linkIngressVarL2Length].Set(uint32(l.L2)),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("set link_ingress: %w", err)
+	load := func(mptcp bool) (*ebpf.Program, error) {
+		spec, err := copied(parseIngress)
+		if err != nil {
+			return nil, err
+		}
+		err = errors.Join(
+			spec.Variables[linkIngressVarGeneration].Set(g.Number),
+			spec.Variables[linkIngressVarThisLink].Set(number),
+			spec.Variables[linkIngressVarTupleCount].Set(uint32(len(rules.Tuples))),
+			spec.Variables[linkIngressVarDscpMatters].Set(dscpMatters(rules.Tuples)),
+			spec.Variables[linkIngressVarL2Length].Set(uint32(l.L2)),
+			spec.Variables[linkIngressVarLimits].Set(true),
+			spec.Variables[linkIngressVarKnowsMptcp].Set(mptcp),
+			spec.Variables[linkIngressVarOwnBudgets].Set(own),
+			spec.Variables[linkIngressVarWeights].Set(weights),
+		)
+		if err != nil {
+			return nil, fmt.Errorf("set link_ingress: %w", err)
+		}
+		spec.Maps[linkIngressMapContracts].MaxEntries = contracts.MaxEntries()
+		o := g.shared(spec)
+		o.MapReplacements[linkIngressMapContracts] = contracts
+		var programs linkIngressPrograms
+		if err := spec.LoadAndAssign(&programs, o); err != nil {
+			return nil, fmt.Errorf("load link_ingress: %w", err)
+		}
+		return programs.LinkIngress, nil
 	}
-	var programs linkIngressPrograms
-	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
-		return nil, fmt.Errorf("load link_ingress: %w", err)
+	if weights && features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkcToMptcpSock) == nil {
+		if p, err := load(true); err == nil {
+			return p, nil
+		}
 	}
-	return programs.LinkIngress, nil
+	return load(false)
 }
 
 // AttachIngress puts link_ingress on a link by tcx, first among the programs there:

@@ -20,6 +20,9 @@ type limitBudget struct {
 	Link        uint32
 	Packets     uint32
 	Toward      uint32
+	Within      uint32
+	Member      uint32
+	Unit        uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -44,7 +47,21 @@ type limitBudget struct {
 	Busiest     uint64
 	Dropped     uint64
 	Marked      uint64
-	Others      struct {
+	Stand       uint64
+	Vote        struct {
+		_      structs.HostLayout
+		Window uint64
+		Load   uint64
+		Vote   uint64
+		Due    uint64
+		Since  uint64
+		Used   uint64
+		Fresh  uint64
+		Size   uint64
+		Low    uint32
+		Exact  uint32
+	}
+	Others struct {
 		_      structs.HostLayout
 		Window uint64
 		Load   uint64
@@ -71,6 +88,12 @@ type limitBudget struct {
 		Exact  uint32
 	}
 	Ring [512]int32
+}
+
+type limitMember struct {
+	_        structs.HostLayout
+	Contract uint16
+	Budget   uint16
 }
 
 type limitPaced struct {
@@ -128,6 +151,7 @@ type limitToward struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	limitMapBlocs    = "blocs"
 	limitMapBudgets  = "budgets"
 	limitMapLinks    = "links"
 	limitMapPaces    = "paces"
@@ -184,6 +208,7 @@ type limitProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type limitMapSpecs struct {
+	Blocs    *ebpf.MapSpec `ebpf:"blocs"`
 	Budgets  *ebpf.MapSpec `ebpf:"budgets"`
 	Links    *ebpf.MapSpec `ebpf:"links"`
 	Paces    *ebpf.MapSpec `ebpf:"paces"`
@@ -216,6 +241,7 @@ func (o *limitObjects) Close() error {
 //
 // It can be passed to loadLimitObjects or ebpf.CollectionSpec.LoadAndAssign.
 type limitMaps struct {
+	Blocs    *ebpf.Map `ebpf:"blocs"`
 	Budgets  *ebpf.Map `ebpf:"budgets"`
 	Links    *ebpf.Map `ebpf:"links"`
 	Paces    *ebpf.Map `ebpf:"paces"`
@@ -224,6 +250,7 @@ type limitMaps struct {
 
 func (m *limitMaps) Close() error {
 	return _LimitClose(
+		m.Blocs,
 		m.Budgets,
 		m.Links,
 		m.Paces,

@@ -165,7 +165,7 @@ func (g *Generation) limits() (map[plan.ContractID]plan.Limit, error) {
 	}
 	var limits map[plan.ContractID]plan.Limit
 	for _, b := range all {
-		if b.Link != 0 || b.Toward != 0 {
+		if b.Link != 0 || b.Toward != 0 || b.Member != 0 {
 			continue
 		}
 		if limits == nil {
@@ -177,7 +177,7 @@ func (g *Generation) limits() (map[plan.ContractID]plan.Limit, error) {
 	return limits, nil
 }
 
-// Held returns what became of the packets below each limit.
+// Held returns what became of the packets below each limit, and in each bloc.
 func (g *Generation) Held() (map[plan.Owner]plan.Held, error) {
 	all, err := g.budgets()
 	if err != nil {
@@ -207,5 +207,6 @@ func (g *Generation) Held() (map[plan.Owner]plan.Held, error) {
 		}
 		held[of] = h
 	}
+	addBlocs(held)
 	return held, nil
 }

@@ -91,7 +91,10 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fre
 		}
 	}
 	if err == nil {
-		t.ingress, err = g.loadIngress(index, l)
+		t.ingress, err = g.loadIngress(number, index, rules, l, t.contracts)
+	}
+	if err == nil {
+		err = g.fillBlocs(rules.Blocs, index)
 	}
 	if err == nil {
 		err = carryOn(older, t.counters, fresh)

@@ -24,7 +24,7 @@ type linkEgressContract struct {
 	_               structs.HostLayout
 	Priority        uint32
 	Serial          uint16
-	Limited         uint8
+	Limited         linkEgressLimited
 	Prefixes        uint8
 	Together        uint16
 	TogetherPackets uint16
@@ -63,6 +63,13 @@ type linkEgressIdentity struct {
 	Inode   uint64
 	Cgroup1 uint64
 }
+
+type linkEgressLimited uint8
+
+const (
+	linkEgressLimitedHAS_BUDGETS linkEgressLimited = 1
+	linkEgressLimitedHAS_WEIGHT  linkEgressLimited = 2
+)
 
 type linkEgressLinkNumber uint32
 

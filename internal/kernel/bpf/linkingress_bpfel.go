@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type linkIngressAbove struct {
+	_          structs.HostLayout
+	Generation uint32
+	Contracts  [3]uint16
+	Pad        uint16
+}
+
 type linkIngressBudget struct {
 	_           structs.HostLayout
 	Contract    uint16
@@ -20,6 +27,9 @@ type linkIngressBudget struct {
 	Link        uint32
 	Packets     uint32
 	Toward      uint32
+	Within      uint32
+	Member      uint32
+	Unit        uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -44,7 +54,21 @@ type linkIngressBudget struct {
 	Busiest     uint64
 	Dropped     uint64
 	Marked      uint64
-	Others      struct {
+	Stand       uint64
+	Vote        struct {
+		_      structs.HostLayout
+		Window uint64
+		Load   uint64
+		Vote   uint64
+		Due    uint64
+		Since  uint64
+		Used   uint64
+		Fresh  uint64
+		Size   uint64
+		Low    uint32
+		Exact  uint32
+	}
+	Others struct {
 		_      structs.HostLayout
 		Window uint64
 		Load   uint64
@@ -71,6 +95,59 @@ type linkIngressBudget struct {
 		Exact  uint32
 	}
 	Ring [512]int32
+}
+
+type linkIngressContract struct {
+	_               structs.HostLayout
+	Priority        uint32
+	Serial          uint16
+	Limited         uint8
+	Prefixes        uint8
+	Together        uint16
+	TogetherPackets uint16
+	Here            uint16
+	HerePackets     uint16
+}
+
+type linkIngressExe struct {
+	_      structs.HostLayout
+	Inode  uint64
+	Device uint32
+	Pad    uint32
+}
+
+type linkIngressFlowKey struct {
+	_        structs.HostLayout
+	Tuple    uint16
+	Family   uint8
+	Pad      uint8
+	Protocol uint8
+	Dscp     uint8
+	Port     uint16
+	Address  [4]uint32
+}
+
+type linkIngressIdentity struct {
+	_       structs.HostLayout
+	Tag     uint32
+	Device  uint32
+	Inode   uint64
+	Cgroup1 uint64
+}
+
+type linkIngressLinkNumber uint32
+
+const (
+	linkIngressLinkNumberEVERY_LINK linkIngressLinkNumber = 0
+	linkIngressLinkNumberFIRST_LINK linkIngressLinkNumber = 1
+	linkIngressLinkNumberNO_LINK    linkIngressLinkNumber = 32767
+	linkIngressLinkNumberNESTED     linkIngressLinkNumber = 32768
+)
+
+type linkIngressMember struct {
+	_        structs.HostLayout
+	Contract uint16
+	Budget   uint16
 }
 
 type linkIngressPaced struct {
@@ -108,15 +185,46 @@ type linkIngressPaced struct {
 	}
 }
 
+type linkIngressTuple struct {
+	_      structs.HostLayout
+	Mask   [4]uint32
+	Fields uint32
+}
+
+type linkIngressVerdict struct {
+	_          structs.HostLayout
+	Generation uint32
+	Contract   uint16
+	Link       uint16
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	linkIngressMapAboves       = "aboves"
+	linkIngressMapBlocs        = "blocs"
 	linkIngressMapBudgets      = "budgets"
+	linkIngressMapCgroups      = "cgroups"
+	linkIngressMapCgroups1     = "cgroups1"
+	linkIngressMapContracts    = "contracts"
+	linkIngressMapExes         = "exes"
+	linkIngressMapFlows        = "flows"
+	linkIngressMapIdentities   = "identities"
 	linkIngressMapPaces        = "paces"
+	linkIngressMapTuples       = "tuples"
+	linkIngressMapUsers        = "users"
+	linkIngressMapVerdicts     = "verdicts"
 	linkIngressProgLinkIngress = "link_ingress"
+	linkIngressVarDscpMatters  = "dscp_matters"
+	linkIngressVarGeneration   = "generation"
+	linkIngressVarKnowsMptcp   = "knows_mptcp"
 	linkIngressVarL2Length     = "l2_length"
+	linkIngressVarLimits       = "limits"
 	linkIngressVarOwnBudgets   = "own_budgets"
+	linkIngressVarThisLink     = "this_link"
+	linkIngressVarTupleCount   = "tuple_count"
+	linkIngressVarWeights      = "weights"
 )
 
 // loadLinkIngress returns the embedded CollectionSpec for linkIngress.
@@ -168,16 +276,34 @@ type linkIngressProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkIngressMapSpecs struct {
-	Budgets *ebpf.MapSpec `ebpf:"budgets"`
-	Paces   *ebpf.MapSpec `ebpf:"paces"`
+	Aboves     *ebpf.MapSpec `ebpf:"aboves"`
+	Blocs      *ebpf.MapSpec `ebpf:"blocs"`
+	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
+	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
+	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
+	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
+	Exes       *ebpf.MapSpec `ebpf:"exes"`
+	Flows      *ebpf.MapSpec `ebpf:"flows"`
+	Identities *ebpf.MapSpec `ebpf:"identities"`
+	Paces      *ebpf.MapSpec `ebpf:"paces"`
+	Tuples     *ebpf.MapSpec `ebpf:"tuples"`
+	Users      *ebpf.MapSpec `ebpf:"users"`
+	Verdicts   *ebpf.MapSpec `ebpf:"verdicts"`
 }
 
 // linkIngressVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkIngressVariableSpecs struct {
-	L2Length   *ebpf.VariableSpec `ebpf:"l2_length"`
-	OwnBudgets *ebpf.VariableSpec `ebpf:"own_budgets"`
+	DscpMatters *ebpf.VariableSpec `ebpf:"dscp_matters"`
+	Generation  *ebpf.VariableSpec `ebpf:"generation"`
+	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
+	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
+	Limits      *ebpf.VariableSpec `ebpf:"limits"`
+	OwnBudgets  *ebpf.VariableSpec `ebpf:"own_budgets"`
+	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
+	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
+	Weights     *ebpf.VariableSpec `ebpf:"weights"`
 }
 
 // linkIngressObjects contains all objects after they have been loaded into the kernel.
@@ -200,14 +326,36 @@ func (o *linkIngressObjects) Close() error {
 //
 // It can be passed to loadLinkIngressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkIngressMaps struct {
-	Budgets *ebpf.Map `ebpf:"budgets"`
-	Paces   *ebpf.Map `ebpf:"paces"`
+	Aboves     *ebpf.Map `ebpf:"aboves"`
+	Blocs      *ebpf.Map `ebpf:"blocs"`
+	Budgets    *ebpf.Map `ebpf:"budgets"`
+	Cgroups    *ebpf.Map `ebpf:"cgroups"`
+	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
+	Contracts  *ebpf.Map `ebpf:"contracts"`
+	Exes       *ebpf.Map `ebpf:"exes"`
+	Flows      *ebpf.Map `ebpf:"flows"`
+	Identities *ebpf.Map `ebpf:"identities"`
+	Paces      *ebpf.Map `ebpf:"paces"`
+	Tuples     *ebpf.Map `ebpf:"tuples"`
+	Users      *ebpf.Map `ebpf:"users"`
+	Verdicts   *ebpf.Map `ebpf:"verdicts"`
 }
 
 func (m *linkIngressMaps) Close() error {
 	return _LinkIngressClose(
+		m.Aboves,
+		m.Blocs,
 		m.Budgets,
+		m.Cgroups,
+		m.Cgroups1,
+		m.Contracts,
+		m.Exes,
+		m.Flows,
+		m.Identities,
 		m.Paces,
+		m.Tuples,
+		m.Users,
+		m.Verdicts,
 	)
 }
 
@@ -215,8 +363,15 @@ func (m *linkIngressMaps) Close() error {
 //
 // It can be passed to loadLinkIngressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkIngressVariables struct {
-	L2Length   *ebpf.Variable `ebpf:"l2_length"`
-	OwnBudgets *ebpf.Variable `ebpf:"own_budgets"`
+	DscpMatters *ebpf.Variable `ebpf:"dscp_matters"`
+	Generation  *ebpf.Variable `ebpf:"generation"`
+	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
+	L2Length    *ebpf.Variable `ebpf:"l2_length"`
+	Limits      *ebpf.Variable `ebpf:"limits"`
+	OwnBudgets  *ebpf.Variable `ebpf:"own_budgets"`
+	ThisLink    *ebpf.Variable `ebpf:"this_link"`
+	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
+	Weights     *ebpf.Variable `ebpf:"weights"`
 }
 
 // linkIngressPrograms contains all programs after they have been loaded into the kernel.

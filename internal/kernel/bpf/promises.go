@@ -43,7 +43,12 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 	bytes, packets, err := g.setBudgets(plan.Owner{Contract: id, Link: index}, p.Here)
 	c.Here, c.HerePackets = uint16(bytes), uint16(packets)
 	c.Prefixes = flag(p.Toward)
-	c.Limited = flag(p.Toward || c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none))
+	if p.Toward || c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none) {
+		c.Limited |= linkEgressLimitedHAS_BUDGETS
+	}
+	if p.Weighted {
+		c.Limited |= linkEgressLimitedHAS_WEIGHT
+	}
 	return c, err
 }
 
@@ -67,8 +72,8 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 		if id >= uint32(plan.FirstID) && c.Serial == 0 && c.Priority == plan.Keep {
 			continue
 		}
-		p := plan.Promise{Priority: c.Priority, Serial: c.Serial}
-		if c.Limited != 0 {
+		p := plan.Promise{Priority: c.Priority, Serial: c.Serial, Weighted: c.Limited&linkEgressLimitedHAS_WEIGHT != 0}
+		if c.Limited&linkEgressLimitedHAS_BUDGETS != 0 {
 			p.Toward = c.Prefixes != 0
 			together := plan.Owner{Contract: plan.ContractID(id)}
 			l := limits.named(together, c.Together, c.TogetherPackets)

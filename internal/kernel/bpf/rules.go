@@ -37,6 +37,7 @@ func (g *Generation) Fill(rules plan.Rules) error {
 		fill(g.tables[linkEgressMapTuples], tuples),
 		g.fillLimits(rules.Limits),
 		g.fillToward(rules.Toward),
+		g.fillBlocs(rules.Blocs, 0),
 	)
 }
 
@@ -76,14 +77,15 @@ func (g *Generation) Rules() (plan.Rules, error) {
 	limits, err8 := g.limits()
 	arriving, err9 := g.arriving()
 	toward, err10 := g.toward()
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10); err != nil {
+	blocs, err11 := g.blocs()
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11); err != nil {
 		return plan.Rules{}, err
 	}
 	rules := plan.Rules{
 		Cgroups: narrow(cgroups), Cgroups1: narrow(cgroups1), Users: narrow(users),
 		Exes:   make(map[plan.ExeID]plan.ContractID, len(exes)),
 		Flows:  make(map[plan.FlowKey]plan.ContractID, len(flows)),
-		Tuples: tuples, Births: births, Limits: limits, Arriving: arriving, Toward: toward,
+		Tuples: tuples, Births: births, Limits: limits, Arriving: arriving, Toward: toward, Blocs: blocs,
 	}
 	for k, id := range exes {
 		rules.Exes[exeID(k)] = plan.ContractID(id)

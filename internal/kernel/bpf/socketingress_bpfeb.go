@@ -27,6 +27,9 @@ type socketIngressBudget struct {
 	Link        uint32
 	Packets     uint32
 	Toward      uint32
+	Within      uint32
+	Member      uint32
+	Unit        uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -51,7 +54,21 @@ type socketIngressBudget struct {
 	Busiest     uint64
 	Dropped     uint64
 	Marked      uint64
-	Others      struct {
+	Stand       uint64
+	Vote        struct {
+		_      structs.HostLayout
+		Window uint64
+		Load   uint64
+		Vote   uint64
+		Due    uint64
+		Since  uint64
+		Used   uint64
+		Fresh  uint64
+		Size   uint64
+		Low    uint32
+		Exact  uint32
+	}
+	Others struct {
 		_      structs.HostLayout
 		Window uint64
 		Load   uint64

@@ -20,6 +20,9 @@ type sumsBudget struct {
 	Link        uint32
 	Packets     uint32
 	Toward      uint32
+	Within      uint32
+	Member      uint32
+	Unit        uint64
 	Limit       uint64
 	TickLength  uint64
 	TickBytes   uint64
@@ -44,6 +47,8 @@ type sumsBudget struct {
 	Busiest     uint64
 	Dropped     uint64
 	Marked      uint64
+	Stand       uint64
+	Vote        sumsFlow
 	Others      sumsFlow
 	Streams     sumsFlow
 	Ring        [512]int32
@@ -67,7 +72,7 @@ type sumsFlow struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	sumsMapBudget       = "budget"
+	sumsMapBudgets      = "budgets"
 	sumsMapFlow         = "flow"
 	sumsProgSumCharge   = "sum_charge"
 	sumsProgSumDatagram = "sum_datagram"
@@ -127,8 +132,8 @@ type sumsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sumsMapSpecs struct {
-	Budget *ebpf.MapSpec `ebpf:"budget"`
-	Flow   *ebpf.MapSpec `ebpf:"flow"`
+	Budgets *ebpf.MapSpec `ebpf:"budgets"`
+	Flow    *ebpf.MapSpec `ebpf:"flow"`
 }
 
 // sumsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -157,13 +162,13 @@ func (o *sumsObjects) Close() error {
 //
 // It can be passed to loadSumsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sumsMaps struct {
-	Budget *ebpf.Map `ebpf:"budget"`
-	Flow   *ebpf.Map `ebpf:"flow"`
+	Budgets *ebpf.Map `ebpf:"budgets"`
+	Flow    *ebpf.Map `ebpf:"flow"`
 }
 
 func (m *sumsMaps) Close() error {
 	return _SumsClose(
-		m.Budget,
+		m.Budgets,
 		m.Flow,
 	)
 }

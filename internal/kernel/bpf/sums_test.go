@@ -24,62 +24,102 @@ func TestSums(t *testing.T) {
 	} {
 		for _, flows := range []int{1, 3, 64} {
 			t.Run(fmt.Sprintf("%v, %d flows", limit, flows), func(t *testing.T) {
-				compareSums(t, limit, flows)
+				compareSums(t, limit, flows, 0)
 			})
 		}
 	}
 }
 
-func compareSums(t *testing.T, limit plan.Limit, flows int) {
+// TestSumsOfBlocs has half of the flows in a bloc.
+func TestSumsOfBlocs(t *testing.T) {
+	testutil.Needs(t, "root", "BPF atomics")
+	for _, limit := range []plan.Limit{{Max: 64e3}, {Max: 10e6}, {Max: 100e9}, {Max: 10e6, Burst: policy.MinBurst}} {
+		for _, flows := range []int{2, 3, 64} {
+			for _, weight := range []plan.Weight{1, 3, policy.MaxWeight} {
+				t.Run(fmt.Sprintf("%v, %d flows, weight %d", limit, flows, weight), func(t *testing.T) {
+					compareSums(t, limit, flows, weight)
+				})
+			}
+		}
+	}
+}
+
+// A side is what both sums know of one budget.
+type side struct {
+	*fair.Budget
+	bucket, streams fair.Bucket
+}
+
+func sideOf(b *fair.Budget) side {
+	return side{b, fair.Bucket{Depth: b.Depth}, fair.Bucket{Depth: b.Streams}}
+}
+
+// compareSums has every other flow in a bloc, if that has a weight.
+func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) {
 	var kernel sumsObjects
 	if err := loadSumsObjects(&kernel, nil); err != nil {
 		t.Fatal(err)
 	}
 	defer kernel.Close()
-	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, amountOf(limit, plan.Owner{}))); err != nil {
-		t.Fatal(err)
-	}
+	a := amountOf(limit, plan.Owner{})
 	b := fair.NewBudget(uint64(limit.Max)/8, 0)
 	if limit.Burst != 0 {
 		b.Collect(uint64(limit.Burst))
 	}
-	bucket, streams := fair.Bucket{Depth: b.Depth}, fair.Bucket{Depth: b.Streams}
+	sides, budgets := []side{sideOf(b)}, []limitBudget{newBudget(plan.Owner{}, a)}
+	if weight != 0 {
+		a.weight, a.within = weight, 1 // the map of the sums knows nothing of the number
+		sides, budgets = append(sides, sideOf(b.NewBloc(uint64(weight)))), append(budgets, newBudget(plan.Owner{Member: plan.FirstID}, a))
+	}
+	for i, b := range budgets {
+		if err := kernel.Budgets.Put(uint32(i), b); err != nil {
+			t.Fatal(err)
+		}
+	}
 	all := make([]fair.Flow, flows)
 	random := rand.New(rand.NewPCG(uint64(limit.Max), uint64(flows)))
 	now := uint64(1)
-	for step := range 5000 {
+	for n := range 5000 {
 		now += pause(random)
 		i := random.IntN(flows)
-		f, wire, got, want := &all[i], 60+random.Uint64N(1<<uint(6+random.IntN(11))), uint64(0), uint64(0)
-		switch random.IntN(4) {
-		case 0:
-			got = runSum(t, kernel.SumCharge, now, wire, i)
-			b.Packet(f, now, wire)
-			want = max(b.Load, fair.One) * b.Trim / fair.One
-		case 1:
-			f.Window = random.Uint64N(200e6)
-			got = runSum(t, kernel.SumPace, now, f.Window, i)
-			want = b.Pace(f)
-		case 2:
-			got = runSum(t, kernel.SumDatagram, now, wire, i)
-			switch {
-			case bucket.Prepaid(wire):
-				want = 1
-			case bucket.Conforms(now, wire, b.Price):
-				b.Packet(f, now, wire+bucket.Grant(now, b.Chunk))
-				want = 1
-			}
-		case 3:
-			got = runSum(t, kernel.SumStream, now, wire, i)
-			if streams.Conforms(now, wire, b.Price) {
-				b.Packet(f, now, wire)
-				want = 1
-			}
-		}
+		s := step{now, 60 + random.Uint64N(1<<uint(6+random.IntN(11))), uint64(i), uint64(i % len(sides))}
+		got, want := sides[s.bloc].compare(t, &kernel, &all[i], s, random.IntN(4), random)
 		if got != want {
-			t.Fatalf("step %d at %d ns, flow %d: %d in the kernel, and %d here", step, now, i, got, want)
+			t.Fatalf("step %d at %d ns, flow %d: %d in the kernel, and %d here", n, now, i, got, want)
 		}
 	}
+}
+
+// compare takes one step of some kind with both sums, and returns what each says.
+func (b *side) compare(t *testing.T, kernel *sumsObjects, f *fair.Flow, s step, kind int, random *rand.Rand) (got, want uint64) {
+	now, wire := s.now, s.value
+	switch kind {
+	case 0:
+		got = runSum(t, kernel.SumCharge, s)
+		b.Packet(f, now, wire)
+		want = b.Cut()
+	case 1:
+		f.Window = random.Uint64N(200e6)
+		s.value = f.Window
+		got = runSum(t, kernel.SumPace, s)
+		want = b.Pace(f)
+	case 2:
+		got = runSum(t, kernel.SumDatagram, s)
+		switch {
+		case b.bucket.Prepaid(wire):
+			want = 1
+		case b.bucket.Conforms(now, wire, b.Price):
+			b.Packet(f, now, wire+b.bucket.Grant(now, b.Chunk))
+			want = 1
+		}
+	case 3:
+		got = runSum(t, kernel.SumStream, s)
+		if b.streams.Conforms(now, wire, b.Price) {
+			b.Packet(f, now, wire)
+			want = 1
+		}
+	}
+	return got, want
 }
 
 // What came before a pause counts for the window that the pause ends, and not for the
@@ -91,7 +131,7 @@ func TestSumsOfWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kernel.Close()
-	if err := kernel.Budget.Put(uint32(0), newBudget(plan.Owner{}, amount{rate: 1e6})); err != nil {
+	if err := kernel.Budgets.Put(uint32(0), newBudget(plan.Owner{}, amount{rate: 1e6})); err != nil {
 		t.Fatal(err)
 	}
 	const second = 1e9
@@ -102,9 +142,9 @@ func TestSumsOfWindow(t *testing.T) {
 		{25 * second, 1000, 60_000},
 		{35 * second, 1000, 100},
 	} {
-		runSum(t, kernel.SumCharge, c.at, c.wire, 0)
+		runSum(t, kernel.SumCharge, step{now: c.at, value: c.wire})
 		var b limitBudget
-		if err := kernel.Budget.Lookup(uint32(0), &b); err != nil {
+		if err := kernel.Budgets.Lookup(uint32(0), &b); err != nil {
 			t.Fatal(err)
 		}
 		if b.Last != c.last {
@@ -125,13 +165,17 @@ func pause(random *rand.Rand) uint64 {
 	return random.Uint64N(1 << uint(8+random.IntN(16)))
 }
 
+// A step is what the sums are handed in as a packet.
+type step struct{ now, value, flow, bloc uint64 }
+
 // runSum runs one step in the kernel.
-func runSum(t *testing.T, p *ebpf.Program, now, value uint64, flow int) uint64 {
+func runSum(t *testing.T, p *ebpf.Program, s step) uint64 {
 	t.Helper()
-	step := binary.NativeEndian.AppendUint64(nil, now)
-	step = binary.NativeEndian.AppendUint64(step, value)
-	step = binary.NativeEndian.AppendUint64(step, uint64(flow))
-	answer, err := p.Run(&ebpf.RunOptions{Data: step, Repeat: 1})
+	var data []byte
+	for _, v := range []uint64{s.now, s.value, s.flow, s.bloc} {
+		data = binary.NativeEndian.AppendUint64(data, v)
+	}
+	answer, err := p.Run(&ebpf.RunOptions{Data: data, Repeat: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
