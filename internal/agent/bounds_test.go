@@ -68,6 +68,11 @@ func rates(t *testing.T, a *Agent, over time.Duration) map[string]float64 {
 				text = strings.TrimSpace(name + " " + text)
 			}
 		}
+		for name, c := range r.IDs.Names {
+			if of.Member != 0 && c.ID == of.Member {
+				text = name + " in " + text
+			}
+		}
 		all[text] = float64(bytes-before[of]) * 8 / 1e6 / took
 	}
 	return all

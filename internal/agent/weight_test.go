@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// Two workloads whose weights are 3 and 1 below one limit.
+const weighed = `version: 1
+links:
+  %[1]s: {scheduler: none}
+workloads:
+  parent: {match: [{cgroup: %[2]s}], egress: {max: 50Mbit}}
+  heavy: {match: [{cgroup: %[2]s/heavy}], egress: {weight: 3}}
+  light: {match: [{cgroup: %[2]s/light}], egress: {weight: 1}}
+`
+
+// TestWeights has two workloads fill the limit that they share, by real TCP and UDP, as
+// the receivers count it.
+func TestWeights(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	b := newBench(t)
+	_, parent := b.makeCgroup(t, "parent")
+	heavy, _ := b.makeCgroup(t, "parent/heavy")
+	light, _ := b.makeCgroup(t, "parent/light")
+	own := fmt.Sprintf("version: 1\nlinks:\n  %[1]s: {scheduler: none, egress: {max: 50Mbit}}\nworkloads:\n"+
+		"  heavy: {match: [{cgroup: %[2]s/heavy}], egress: {weight: 3}}\n  light: {match: [{cgroup: %[2]s/light}], egress: {weight: 1}}\n", b.link.Name, parent)
+	flood := []string{"--udp", "--length", "1400", "--bitrate", "100M"}
+	for i, c := range []struct {
+		name         string
+		policy       string
+		heavy, light []string
+	}{
+		{"a flow each", fmt.Sprintf(weighed, b.link.Name, parent), nil, nil},
+		{"1 against 8 flows", fmt.Sprintf(weighed, b.link.Name, parent), nil, []string{"--parallel", "8"}},
+		{"8 against 1 flows", fmt.Sprintf(weighed, b.link.Name, parent), []string{"--parallel", "8"}, nil},
+		{"TCP against a flood", fmt.Sprintf(weighed, b.link.Name, parent), nil, flood},
+		{"a flood against TCP", fmt.Sprintf(weighed, b.link.Name, parent), flood, []string{"--parallel", "8"}},
+		{"a link's own limit", own, nil, []string{"--parallel", "8"}},
+	} {
+		if testing.Short() && i != 1 {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			b.apply(t, c.policy)
+			ports := []int{5201 + 2*i, 5202 + 2*i}
+			run := func(dir string, port int, args []string) func() float64 {
+				b.iperfServer(t, port)
+				wire := segmentWire
+				if len(args) > 2 {
+					wire = datagramWire
+				}
+				end := received(t, b.here, dir, b.far.IPv4.Addr(), 5, append([]string{"--port", fmt.Sprint(port)}, args...)...)
+				return func() float64 { return end() * wire }
+			}
+			endOfHeavy, endOfLight := run(heavy, ports[0], c.heavy), run(light, ports[1], c.light)
+			h, l := endOfHeavy(), endOfLight()
+			t.Logf("%.2f and %.2f Mbit/s, %.3f to 1, %.2f together", h, l, h/l, h+l)
+			if math.Abs(h/l/3-1) > 0.05 {
+				t.Errorf("%.3f to 1, want 3 to 1", h/l)
+			}
+			if sum := h + l; sum < 49 || sum > 51 {
+				t.Errorf("%.2f Mbit/s below 50", sum)
+			}
+			s := status(t, b.Agent)
+			if !s.OK {
+				t.Errorf("status: %+v", s)
+			}
+		})
+	}
+	if err := b.Reset(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWeightsChange changes weights while both send: a changed weight is one change, and
+// restarts no limit; what one leaves idle the other has.
+func TestWeightsChange(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	b := newBench(t)
+	_, parent := b.makeCgroup(t, "parent")
+	heavy, _ := b.makeCgroup(t, "parent/heavy")
+	light, _ := b.makeCgroup(t, "parent/light")
+	for _, port := range []int{5201, 5202} {
+		b.iperfServer(t, port)
+	}
+	text := fmt.Sprintf(weighed, b.link.Name, parent)
+	b.apply(t, text)
+	if again := b.apply(t, text); len(again) > 0 {
+		t.Errorf("a second apply changes %v", again)
+	}
+	b.iperfClient(t, light, 5202, 60)
+	untilBusy(t, below(b.Agent, "light in parent"))
+	alone := rates(t, b.Agent, 2*time.Second)["light in parent"]
+	cmd, _ := b.iperfClient(t, heavy, 5201, 60)
+	untilBusy(t, below(b.Agent, "heavy in parent"))
+	both := rates(t, b.Agent, 3*time.Second)
+	passed := charged(t, b.Agent)
+	changed := b.apply(t, strings.Replace(text, "weight: 3", "weight: 1", 1))
+	for of, bytes := range charged(t, b.Agent) {
+		if of.Member == 0 && bytes < passed[of] {
+			t.Errorf("the limit began anew: %d bytes after %d", bytes, passed[of])
+		}
+	}
+	if len(changed) != 1 || !strings.Contains(fmt.Sprint(changed), "weight 3 -> weight 1 in the limit of parent") {
+		t.Errorf("another weight changes %v", changed)
+	}
+	time.Sleep(time.Second)
+	even := rates(t, b.Agent, 3*time.Second)
+	t.Logf("alone %.2f, beside weight 3 %.2f, beside weight 1 %.2f Mbit/s", alone, both["light in parent"], even["light in parent"])
+	for _, c := range []struct{ got, want float64 }{{alone, 50}, {both["light in parent"], 12.5}, {even["light in parent"], 25}} {
+		if math.Abs(c.got/c.want-1) > 0.05 {
+			t.Errorf("%.2f Mbit/s, want %.2f", c.got, c.want)
+		}
+	}
+	_ = cmd.Process.Kill()
+	time.Sleep(500 * time.Millisecond)
+	if idle := rates(t, b.Agent, 2*time.Second)["light in parent"]; idle < 49 {
+		t.Errorf("%.2f Mbit/s are left of 50 that nobody else wants", idle)
+	}
+	dropsNothing(t, b.Agent)
+}
+
+// TestWeightsOfContainer has two workloads of a container share the limit of what arrives
+// from it.
+func TestWeightsOfContainer(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	s := newStreet(t)
+	heavy, light := filepath.Join(s.Scope.Cgroup, "heavy"), filepath.Join(s.Scope.Cgroup, "light")
+	for _, dir := range []string{heavy, light} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	applyText(t, s.Agent, fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: 50Mbit}}\nworkloads:\n"+
+		"  heavy: {match: [{cgroup: %s}], egress: {weight: 3}}\n  light: {match: [{cgroup: %s}], egress: {weight: 1}}\n", s.in.Name, heavy, light))
+	run := func(dir string, port int, flows string) func() float64 {
+		iperfServer(t, s.server, port)
+		return received(t, s.client, dir, s.target.IPv4.Addr(), 5, "--port", fmt.Sprint(port), "--parallel", flows)
+	}
+	endOfHeavy, endOfLight := run(heavy, 5201, "1"), run(light, 5202, "8")
+	h, l := endOfHeavy()*segmentWire, endOfLight()*segmentWire
+	t.Logf("%.2f and %.2f Mbit/s, %.3f to 1", h, l, h/l)
+	if math.Abs(h/l/3-1) > 0.05 || h+l < 49 || h+l > 51 {
+		t.Errorf("%.3f to 1 and %.2f Mbit/s below 50", h/l, h+l)
+	}
+	dropsNothing(t, s.Agent)
+	if s := status(t, s.Agent); !s.OK || len(s.Weights) != 2 {
+		t.Errorf("status: %+v", s)
+	}
+}
