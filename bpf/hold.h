@@ -17,6 +17,7 @@
 #ifndef WEIR_HOLD_H
 #define WEIR_HOLD_H
 
+#include "bucket.h"
 #include "budgets.h"
 #include "headers.h"
 #include "paces.h"

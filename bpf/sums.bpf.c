@@ -5,7 +5,7 @@
  * It is never attached. The tests run it with steps that they make up, times
  * included, and compare each answer with Go's.
  */
-#include "fair.h"
+#include "bucket.h"
 
 #define FLOWS 64
 

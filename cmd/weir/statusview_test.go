@@ -191,6 +191,7 @@ workload  link  promise                 verdict  packets      sent  evidence
 				s.Limits = append(s.Limits, agent.LimitStatus{Workload: workload, Link: "eth0", Promise: plan.PromiseEgress, Rung: "htb", Why: "the policy asks for it", Lacks: []string{"this", "that"}})
 			}
 			s.Limits = append(s.Limits, agent.LimitStatus{Workload: "late", Link: "eth1", Promise: plan.PromiseEgress, Rung: "pace", Why: "the best there is"})
+			s.Weights = []plan.Weighing{{Workload: "late", Limit: "the limit of tenant", Weight: 3, Last: 37_216_000}}
 		}, `
 kept: all 2 promises
 policy.yaml, applied 2026-05-04 09:00:00 (3 h ago)
@@ -207,6 +208,7 @@ late      eth0  at most 20Mbit  broken         0   0 B  see above
   limits of busy, idle, late by htb: the policy asks for it
     not promised: this; that
   limits of late by pace: the best there is
+  late: weight 3 in the limit of tenant: 37.2Mbit in the last 5 s
 `},
 		{"a limit", 90, func(s *agent.Status) {
 			s.Links, s.Unclaimed = nil, nil

@@ -149,11 +149,11 @@ const goldPolicy = `  gold:
 
 // limitsPolicy is goldPolicy with limits of every kind: the link's own in both
 // directions, a workload's on all links together, its own on this one, and of what its
-// sockets receive. It leaves the queue alone, which has most of the places of goldPolicy.
+// sockets receive; and a weight in the link's own. It leaves the queue alone, which has most of the places of goldPolicy.
 func (b *bench) limitsPolicy() string {
 	return strings.NewReplacer(
 		"rate: 100Mbit", "scheduler: none, egress: {max: 9Mbit}, ingress: {max: 8Mbit}",
-		"priority: 15", fmt.Sprintf("priority: 15\n    egress: {max: 2Mbit, links: {%s: {max: 1Mbit}}}\n    ingress: {max: 3Mbit}", b.link.Name),
+		"priority: 15", fmt.Sprintf("priority: 15\n    egress: {max: 2Mbit, weight: 3, links: {%s: {max: 1Mbit}}}\n    ingress: {max: 3Mbit}", b.link.Name),
 	).Replace(b.policyText(goldPolicy))
 }
 
