@@ -168,3 +168,31 @@ func TestWeightIsIdleUntilItIsWanted(t *testing.T) {
 		t.Error("a packet now and then keeps what it does not use")
 	}
 }
+
+// TestBlocVotes has greedy flows vote in a bloc of weight 3, beside one flow in the limit.
+func TestBlocVotes(t *testing.T) {
+	const now = second
+	for _, c := range []struct {
+		flows       uint64
+		used        uint64 // of each one's share, in 10 ms
+		load, limit uint64 // votes in the bloc, and in its limit
+		pace        uint64
+	}{
+		{1, 3 * 125_000 / 4, 3 * One, 4 * One, hundredMbit * 3 / 4},
+		{2, 3 * 125_000 / 8, 6 * One, 4 * One, hundredMbit * 3 / 8},
+		{30, 3 * 125_000 / 120, 90 * One, 4 * One, hundredMbit / 40},
+		{1, 125_000 / 4, One, 2 * One, hundredMbit}, // a third of its share: what it leaves is anybody's
+	} {
+		b := NewBudget(hundredMbit, now)
+		b.cast(&Flow{}, One, 9)
+		bloc := b.NewBloc(3)
+		flows := make([]Flow, c.flows)
+		for i := range flows {
+			flows[i] = Flow{used: c.used * 4 * One * c.flows, since: now - 10_000_000}
+			bloc.Packet(&flows[i], now, Segment)
+		}
+		if near := func(got, want uint64) bool { return got >= want-want/100 && got <= want+want/100 }; !near(bloc.Load, c.load) || !near(b.Load, c.limit) || !near(bloc.Pace(&flows[0]), c.pace) {
+			t.Errorf("%d flows: load %d in the bloc and %d in its limit, pace %d", c.flows, bloc.Load, b.Load, bloc.Pace(&flows[0]))
+		}
+	}
+}
