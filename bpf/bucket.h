@@ -8,21 +8,22 @@
 
 #include "fair.h"
 
+/* cost is what a packet has to pay in a bucket that has one share, 1/16 ns. */
+static __always_inline __u64 cost(struct budget *b, __u64 wire) { return wire * once(&b->price) / ONE; }
+
 /*
- * conforms and pay are fair.Bucket.Conforms, at the budget's price: apart, because
- * a packet below several limits passes all of them or pays none. Who loses a race
- * against another CPU lets its packet pass and charges it all the same: the next
- * one pays.
+ * conforms and pay are fair.Bucket.Conforms: apart, because a packet below several
+ * limits passes all of them or pays none. Who loses a race against another CPU lets its
+ * packet pass and charges it all the same: the next one pays.
  */
 static __always_inline bool conforms(struct budget *b, bool stream, __u64 now)
 {
 	return once(stream ? &b->streams_paid : &b->paid) <= now * FRACTION;
 }
 
-static __always_inline void pay(struct budget *b, bool stream, __u64 now, __u64 wire)
+static __always_inline void pay(struct budget *b, bool stream, __u64 now, __u64 cost)
 {
 	__u64 *at = stream ? &b->streams_paid : &b->paid, depth = stream ? b->stream_depth : b->depth;
-	__u64 cost = wire * once(&b->price) / ONE;
 	__u64 paid = once(at), from = most(paid, (now - least(depth, now)) * FRACTION);
 
 	if (__sync_val_compare_and_swap(at, paid, from + cost) != paid)

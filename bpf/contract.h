@@ -256,6 +256,8 @@ struct paced {
 	__u64 window;  /* its round trip, ns */
 	__u64 limits;  /* the sum of those of which its pace is the least share, bytes a second */
 	__u64 heard;   /* when TCP last told of a round trip, ns */
+	__u64 nearest; /* its shortest round trip so far, ns */
+	__u64 judged;  /* the vote by which its window was widened last, ns */
 	__u64 unpaced; /* bytes that it sent while nobody paced it */
 	__u64 sent;    /* all bytes that it sent */
 	__u32 wire;    /* of its latest bytes */
@@ -264,6 +266,8 @@ struct paced {
 	__u32 pace;    /* as we have set it; 0: we have not */
 	__u32 own;     /* what the application had set; ~0: nothing */
 	__u32 mean;    /* bytes on the wire of a segment, of its latest ones, times 1024 */
+	__u32 wider;   /* what its window is more than its share of a round trip, times 1024 */
+	__u32 pad;
 	struct stake stakes[STAKES];
 };
 
@@ -314,7 +318,7 @@ _Static_assert(sizeof(struct flow) == 72, "flow");
 _Static_assert(sizeof(struct budget) == 232 + 3 * 72 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
-_Static_assert(sizeof(struct paced) == 64 + STAKES * 88, "paced");
+_Static_assert(sizeof(struct paced) == 88 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
 _Static_assert(sizeof(struct losses) == 16, "losses");
 

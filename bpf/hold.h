@@ -30,7 +30,7 @@
 #define NEXT -1
 #define DROP 2
 
-/* The most that a connection sends before it is paced, or never will be. */
+/* The most that a connection of this host sends before it is paced, or never will be. */
 #define UNPACED (1 << 16)
 /* Without word for longer, somebody has ended what pace asked TCP for. */
 #define DEAF (60 * SECOND)
@@ -47,6 +47,8 @@ struct load {
 	__u32 segments;
 	__u32 hook;		  /* the link's index, times two; one more at its ingress */
 	bool stream;		  /* it is TCP */
+	bool together;		  /* all TCP goes through one bucket, whoever holds it back */
+	bool charged;		  /* its connection was charged for it */
 	__u32 budgets[BOUNDS]; /* their numbers; from the first 0 on there is none */
 };
 
@@ -98,10 +100,10 @@ static __always_inline __u64 clock(struct bpf_sock *sk)
 	return tp ? tp->tcp_clock_cache : bpf_ktime_get_ns();
 }
 
-/* connection returns what is known of a connection. */
-static __always_inline struct paced *connection(struct bpf_sock *sk)
+/* connection returns what is known of a connection, in a table of such. */
+static __always_inline struct paced *connection(void *table, struct bpf_sock *sk)
 {
-	struct paced *p = bpf_sk_storage_get(&paces, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct paced *p = bpf_sk_storage_get(table, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (p && !p->head)
 		p->head = sk->family == AF_INET ? 66 : 86; /* with timestamps */
@@ -201,16 +203,16 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 /*
  * unpaced tells what TCP does not hold back: connections that nobody paces; and the
  * first packets of any, which pass until connections that come and go have taken more
- * than a limit gives.
+ * than a limit gives. Patience is how many bytes one may send before it is paced.
  */
-static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now)
+static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now, __u64 patience)
 {
 	struct budget *b;
 	__u32 i;
 
 	if (l->wire > BARE && (!p->pace || now > p->heard + DEAF + 8 * p->window))
 		p->unpaced += l->wire;
-	if (p->unpaced >= UNPACED)
+	if (p->unpaced >= patience)
 		return true;
 	if (p->sent >= NEWCOMER)
 		return false;
@@ -297,6 +299,21 @@ __noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight)
 }
 
 /*
+ * toll is what a packet has to pay in a budget, 1/16 ns: as one of those that have a
+ * share together, or where all TCP goes through the bucket, of what datagrams leave.
+ */
+static __always_inline __u64 toll(struct budget *b, struct load *l)
+{
+	__u64 part, taken;
+
+	if (!l->together || !l->stream)
+		return cost(b, weight(b, l));
+	part = share(b);
+	taken = stands(b, &b->others) ? part * once(&b->others.vote) / ONE : 0;
+	return weight(b, l) * SECOND * FRACTION / most(most(b->limit - least(taken, b->limit), part), 1);
+}
+
+/*
  * admit asks the buckets of all budgets, and takes from all of them or from none:
  * from what is paid already where there is enough.
  */
@@ -323,8 +340,9 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 		}
 		if (low && half_empty(b, l->stream, now))
 			__sync_fetch_and_add(&b->marked, l->segments);
-		pay(b, l->stream, now, weight(b, l));
-		charge_others(l->budgets[i], l->stream, now, weight(b, l) + (l->stream ? 0 : grant(b, now)));
+		pay(b, l->stream, now, toll(b, l));
+		if (!l->charged)
+			charge_others(l->budgets[i], l->stream, now, weight(b, l) + (l->stream ? 0 : grant(b, now)));
 	}
 	return true;
 }
@@ -337,38 +355,49 @@ static __always_inline int hold_unpaced(struct __sk_buff *skb, struct load *l, _
 
 	if (!bare(skb, l))
 		return admit(skb, l, now) ? NEXT : DROP;
+	if (l->charged)
+		return NEXT;
 	each_budget(l, i, b) {
 		charge_others(l->budgets[i], l->stream, now, weight(b, l));
 	}
 	return NEXT;
 }
 
+/*
+ * held_back charges a packet of a connection and says whether its ends hold it back to
+ * its share, so that it needs no bucket. Length is the packet's own, the headers of its
+ * first segment included.
+ */
+static __always_inline bool held_back(struct paced *p, struct load *l, __u32 length, __u64 now, __u64 patience)
+{
+	bool paced;
+	struct budget *b;
+	__u32 i;
+
+	learn(p, l, length);
+	paced = !unpaced(p, l, now, patience);
+	p->sent += l->wire;
+	each_budget(l, i, b) {
+		charge_stake(p, l->budgets[i], l->hook, now, paced ? weight(b, l) : 0);
+	}
+	leave(p, l->hook, now);
+	return paced;
+}
+
 /* hold says whether a packet goes on. */
 static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
 	struct bpf_sock *sk = tcp_socket(skb);
-	struct budget *b;
 	struct paced *p;
-	bool paced;
 	__u64 now;
-	__u32 i;
 
 	l->stream = sk || carries_tcp(skb);
 	if (!l->stream && all_prepaid(l))
 		return NEXT;
 	now = clock(sk);
-	p = sk ? connection(sk) : NULL;
-	if (p) {
-		learn(p, l, skb->len);
-		paced = !unpaced(p, l, now);
-		p->sent += l->wire;
-		each_budget(l, i, b) {
-			charge_stake(p, l->budgets[i], l->hook, now, paced ? weight(b, l) : 0);
-		}
-		leave(p, l->hook, now);
-		if (paced)
-			return NEXT;
-	}
+	p = sk ? connection(&paces, sk) : NULL;
+	if (p && held_back(p, l, skb->len, now, UNPACED))
+		return NEXT;
 	return hold_unpaced(skb, l, now);
 }
 

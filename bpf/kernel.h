@@ -71,7 +71,11 @@ struct sock {
 
 struct tcp_sock {
 	__u64 tcp_clock_cache; /* when it last looked at the clock, ns */
+	__u32 window_clamp;    /* the most that it offers its peer, bytes */
 	__u8 bpf_sock_ops_cb_flags;
+	struct {
+		__u32 rtt_us; /* times 8; 0: not yet */
+	} rcv_rtt_est; /* the round trip, by what the peer sends */
 } relocated;
 
 struct task_struct {

@@ -3,14 +3,16 @@
  * socket_ingress: holds what reaches a workload's sockets to what they may receive.
  *
  * It runs where a packet is handed to its socket, in whatever network namespace that
- * is, by any device but loopback. Nobody can pace who sends: what is too early is
- * marked, and dropped where it is far too early.
+ * is, by any device but loopback. Where TCP's window holds back who sends (window), all
+ * passes. Nobody can pace the others: what is too early is marked, and dropped where
+ * it is far too early.
  *
  * What it does not promise: that what was dropped did not use the line. It did.
  */
 #include "hold.h"
 #include "resolve.h"
 #include "segments.h"
+#include "windows.h"
 
 /* lo has this number in every network namespace. */
 #define LOOPBACK 1
@@ -42,11 +44,21 @@ static __always_inline void find_budgets(struct load *l, __u32 id, struct above 
 		add_received(l, &n, above->contracts[i]);
 }
 
+/* windowed charges a packet to its connection, where its window holds back who sends. */
+static __always_inline bool windowed(struct __sk_buff *skb, struct load *l, __u64 now)
+{
+	struct bpf_sock *sk = tcp_socket(skb);
+	struct paced *p = sk && connected(sk) ? connection(&windows, sk) : NULL;
+
+	return p && held_back(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
+}
+
 SEC("cgroup_skb/ingress")
 int socket_ingress(struct __sk_buff *skb)
 {
-	struct load load = {}, *l = &load;
+	struct load load = { .together = true }, *l = &load;
 	struct above *above = NULL;
+	__u64 now;
 	__u32 id;
 
 	opaque(l);
@@ -60,7 +72,9 @@ int socket_ingress(struct __sk_buff *skb)
 	l->stream = carries_tcp(skb);
 	if (!l->stream && all_prepaid(l))
 		return PASS;
-	return hold_unpaced(skb, l, bpf_ktime_get_ns()) == NEXT ? PASS : REFUSE;
+	now = bpf_ktime_get_ns();
+	l->charged = windowed(skb, l, now);
+	return hold_unpaced(skb, l, now) == NEXT ? PASS : REFUSE;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -92,7 +92,7 @@ int sum_datagram(struct __sk_buff *skb)
 	}
 	if (!conforms(a.b, false, a.step.now))
 		return false;
-	pay(a.b, false, a.step.now, a.step.value);
+	pay(a.b, false, a.step.now, cost(a.b, a.step.value));
 	charge(a.b, a.up, a.f, a.step.now, a.step.value + grant(a.b, a.step.now));
 	return true;
 }
@@ -105,7 +105,7 @@ int sum_stream(struct __sk_buff *skb)
 
 	if (!at(skb, &a) || !conforms(a.b, true, a.step.now))
 		return false;
-	pay(a.b, true, a.step.now, a.step.value);
+	pay(a.b, true, a.step.now, cost(a.b, a.step.value));
 	charge(a.b, a.up, a.f, a.step.now, a.step.value);
 	return true;
 }

@@ -43,7 +43,11 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	if have.Receives, err = g.Receives(); err != nil {
 		return have, err
 	}
-	have.Receives = have.Receives && owners
+	if window := a.room().WindowAttached(); len(have.Rules.Arriving) > 0 {
+		have.Receives = have.Receives && window && owners
+	} else {
+		have.Receives = (have.Receives || window) && owners
+	}
 	for name, l := range r.Links {
 		s, err := a.readLink(g, l)
 		if err != nil {

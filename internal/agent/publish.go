@@ -35,7 +35,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
 	limited := o.LinkLimits+len(w.Rules.Limits)+len(w.Rules.Toward) > 0
 	if limited {
-		c.add("pace connections below limits", func() error { return c.pace(c.generation) })
+		c.add("pace connections below limits", func() error { return c.restrain(pacing, c.generation) })
 	}
 	for _, name := range sortedKeys(w.Links) {
 		index := w.Links[name].Index
@@ -46,7 +46,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		c.addIngress(name, w.Links[name], f.Features.TCX)
 		c.addUnpolice(name, d.have.Links[name], w.Links[name])
 	}
-	c.addReceive(w)
+	c.addReceive(ctx, w)
 	for _, name := range sortedKeys(c.record.Links) {
 		if _, wanted := w.Links[name]; !wanted {
 			c.removeLink(name)
@@ -57,7 +57,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	}
 	c.add("settle the limits", func() error { return c.generation.SettleLimits() })
 	if !limited {
-		c.addUnpace(ctx)
+		c.addLift(ctx, pacing)
 	}
 	c.add("make generation the one that counts", func() error {
 		c.record.Generation, c.record.IDs = number, w.IDs

@@ -31,7 +31,8 @@ func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
 	for _, name := range sortedKeys(r.Links) {
 		c.removeLink(name)
 	}
-	c.addUnpace(ctx)
+	c.addLift(ctx, pacing)
+	c.endReceive(ctx)
 	// net_prio needs no policy: what was set by it before a change is there after
 	// the change was taken back.
 	var kept []state.Set

@@ -65,7 +65,7 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 				err = errors.Join(err, a.withdraw(context.WithoutCancel(ctx), g, r, s.Name))
 			}
 		}
-		return errors.Join(err, a.unpaceLast(context.WithoutCancel(ctx), g))
+		return errors.Join(err, a.liftLast(context.WithoutCancel(ctx), g))
 	})
 }
 
@@ -163,7 +163,7 @@ func (a *Agent) clear(ctx context.Context, g *bpf.Generation, r *state.Record, p
 			return err
 		}
 	}
-	return a.unpaceLast(ctx, g)
+	return a.liftLast(ctx, g)
 }
 
 // withdraw takes the contract of a set back.
@@ -209,7 +209,7 @@ func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set) error {
 			return err
 		}
 	}
-	return g.SetArriving(c, plan.ArrivingOf(s.Contract()), r.IDs.Names)
+	return a.receive(g, c, plan.ArrivingOf(s.Contract()), r.IDs.Names)
 }
 
 // retract takes back what a contract means.

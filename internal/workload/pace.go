@@ -24,3 +24,20 @@ func Pace(fd int) (uint32, error) {
 	}
 	return uint32(pace), nil
 }
+
+// SetWindow gives a connection the most that it offers its peer, in bytes.
+func SetWindow(fd int, window uint32) error {
+	if err := unix.SetsockoptInt(fd, unix.SOL_TCP, unix.TCP_WINDOW_CLAMP, int(int32(window))); err != nil {
+		return fmt.Errorf("set window of socket: %w", err)
+	}
+	return nil
+}
+
+// Window returns the most that a connection offers its peer, in bytes.
+func Window(fd int) (uint32, error) {
+	window, err := unix.GetsockoptInt(fd, unix.SOL_TCP, unix.TCP_WINDOW_CLAMP)
+	if err != nil {
+		return 0, fmt.Errorf("read window of socket: %w", err)
+	}
+	return uint32(window), nil
+}

@@ -151,31 +151,6 @@ func programName(id ebpf.ProgramID) string {
 	return name
 }
 
-// AttachPace puts pace of this generation on the scope's cgroup, in place of an
-// older one in one step.
-func (g *Generation) AttachPace() error {
-	spec, err := copied(parsePace)
-	if err != nil {
-		return err
-	}
-	var programs pacePrograms
-	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
-		return fmt.Errorf("load pace: %w", err)
-	}
-	defer programs.Close()
-	return replace(g.room.pacePin(), programs.Pace, func() (link.Link, error) {
-		return link.AttachCgroup(link.CgroupOptions{
-			Path: g.room.Cgroup, Attach: ebpf.AttachCGroupSockOps, Program: programs.Pace,
-		})
-	})
-}
-
-// DetachPace takes pace off the scope's cgroup. A cgroup without it is fine.
-func (r Room) DetachPace() error { return removePinned(r.pacePin()) }
-
-// PaceAttached reports whether pace runs on the scope's cgroup.
-func (r Room) PaceAttached() bool { return runsOnCgroup(r.pacePin()) }
-
 // SocketsAttached reports whether socket_create runs on the scope's cgroup.
 func (r Room) SocketsAttached() bool { return runsOnCgroup(r.socketPin()) }
 

@@ -12,6 +12,7 @@ package bpf
 //go:generate object linkIngress ../../../bpf/link_ingress.bpf.c
 //go:generate object socketIngress ../../../bpf/socket_ingress.bpf.c
 //go:generate object pace ../../../bpf/pace.bpf.c
+//go:generate object window ../../../bpf/window.bpf.c
 //go:generate object relimit ../../../bpf/relimit.bpf.c
 //go:generate object open ../../../bpf/open.bpf.c
 //go:generate object sums ../../../bpf/sums.bpf.c

@@ -191,6 +191,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 		linkEgressMapVerdicts:   g.memory.verdicts,
 		linkEgressMapAboves:     g.memory.aboves,
 		limitMapPaces:           g.memory.paces,
+		socketIngressMapWindows: g.memory.windows,
 		limitMapBudgets:         g.memory.budgets,
 		socketCreateMapTasks:    g.memory.tasks,
 	}

@@ -101,6 +101,8 @@ type limitPaced struct {
 	Window  uint64
 	Limits  uint64
 	Heard   uint64
+	Nearest uint64
+	Judged  uint64
 	Unpaced uint64
 	Sent    uint64
 	Wire    uint32
@@ -109,6 +111,8 @@ type limitPaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
+	Wider   uint32
+	Pad     uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16

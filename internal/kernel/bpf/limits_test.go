@@ -371,24 +371,33 @@ func TestLimitsAreReadBack(t *testing.T) {
 	}
 }
 
-func TestPaceAttached(t *testing.T) {
+func TestHeldBackAttached(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newWire(t)
-	for range 2 { // anew, and in place of an older one
-		g := w.limited(1e6)
-		if err := g.AttachPace(); err != nil {
-			t.Fatal(err)
+	for name, of := range map[string]struct {
+		attach   func(*Generation) error
+		attached func(Room) bool
+		detach   func(Room) error
+	}{
+		"pace":   {(*Generation).AttachPace, Room.PaceAttached, Room.DetachPace},
+		"window": {(*Generation).AttachWindow, Room.WindowAttached, Room.DetachWindow},
+	} {
+		for range 2 { // anew, and in place of an older one
+			g := w.limited(1e6)
+			if err := of.attach(g); err != nil {
+				t.Fatal(err)
+			}
+			if !of.attached(w.room) {
+				t.Errorf("%s is not attached", name)
+			}
 		}
-		if !w.room.PaceAttached() {
-			t.Error("pace is not attached")
-		}
-	}
-	for range 2 {
-		if err := w.room.DetachPace(); err != nil {
-			t.Fatal(err)
-		}
-		if w.room.PaceAttached() {
-			t.Error("pace is still attached")
+		for range 2 {
+			if err := of.detach(w.room); err != nil {
+				t.Fatal(err)
+			}
+			if of.attached(w.room) {
+				t.Errorf("%s is still attached", name)
+			}
 		}
 	}
 }

@@ -155,6 +155,8 @@ type linkIngressPaced struct {
 	Window  uint64
 	Limits  uint64
 	Heard   uint64
+	Nearest uint64
+	Judged  uint64
 	Unpaced uint64
 	Sent    uint64
 	Wire    uint32
@@ -163,6 +165,8 @@ type linkIngressPaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
+	Wider   uint32
+	Pad     uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16

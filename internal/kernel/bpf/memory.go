@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, arrivals, aboves, tasks, paces, budgets *ebpf.Map
+	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -33,6 +33,10 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 		return m, err
 	}
 	limit, err := copied(parseLimit)
+	if err != nil {
+		return m, err
+	}
+	receive, err := copied(parseReceive)
 	if err != nil {
 		return m, err
 	}
@@ -62,6 +66,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.aboves = open(egress.Maps[linkEgressMapAboves])
 	m.tasks = open(sockets.Maps[socketCreateMapTasks])
 	m.paces = open(limit.Maps[limitMapPaces])
+	m.windows = open(receive.Maps[socketIngressMapWindows])
 	m.budgets = open(limit.Maps[limitMapBudgets])
 	if err == nil {
 		err = absent
@@ -81,6 +86,7 @@ func (m memory) Close() {
 	m.aboves.Close()
 	m.tasks.Close()
 	m.paces.Close()
+	m.windows.Close()
 	m.budgets.Close()
 }
 

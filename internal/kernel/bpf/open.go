@@ -14,21 +14,37 @@ import (
 // open already.
 var ErrTooLate = errors.New("this kernel lets no program change open connections")
 
-// Enlist lets pace be told of the round trips of the connections that are open in
+// EnlistPace lets pace be told of the round trips of the connections that are open in
 // the calling thread's network namespace. It returns ErrTooLate.
-func (s *Sockets) Enlist() error { return s.eachOpen(openProgEnlist) }
+func (s *Sockets) EnlistPace() error { return s.eachOpen(openProgEnlist, tellRoundTrips) }
+
+// EnlistWindow is EnlistPace of window, which is told of what they are about to send.
+func (s *Sockets) EnlistWindow() error { return s.eachOpen(openProgEnlist, tellHeaders) }
+
+// What TCP is asked to tell of a connection.
+const (
+	tellRoundTrips uint32 = 1 << 3 // BPF_SOCK_OPS_RTT_CB_FLAG
+	tellHeaders    uint32 = 1 << 6 // BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG
+)
 
 // Unpace gives the connections that are open in the calling thread's network
 // namespace the pace back that they had before they came below a limit: also those
 // that no process has a descriptor of. It returns ErrTooLate.
-func (s *Sockets) Unpace() error { return s.eachOpen(openProgUnpace) }
+func (s *Sockets) Unpace() error { return s.eachOpen(openProgUnpace, 0) }
 
-// eachOpen runs a program over the TCP sockets of the network namespace.
-func (s *Sockets) eachOpen(name string) error {
+// Unwindow is Unpace of the windows that they offer.
+func (s *Sockets) Unwindow() error { return s.eachOpen(openProgUnwindow, 0) }
+
+// eachOpen runs a program over the TCP sockets of the network namespace. word is what
+// enlist asks for.
+func (s *Sockets) eachOpen(name string, word uint32) error {
 	_ = rlimit.RemoveMemlock()
 	spec, err := loadOpen()
 	if err != nil {
 		return err
+	}
+	if err := spec.Variables[openVarWord].Set(word); err != nil {
+		return fmt.Errorf("set %s: %w", name, err)
 	}
 	for other := range spec.Programs {
 		if other != name {
@@ -36,7 +52,7 @@ func (s *Sockets) eachOpen(name string) error {
 		}
 	}
 	all, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
-		MapReplacements: map[string]*ebpf.Map{openMapPaces: s.paces},
+		MapReplacements: map[string]*ebpf.Map{openMapPaces: s.paces, openMapWindows: s.windows},
 	})
 	var refusal *ebpf.VerifierError
 	switch {

@@ -18,6 +18,8 @@ type openPaced struct {
 	Window  uint64
 	Limits  uint64
 	Heard   uint64
+	Nearest uint64
+	Judged  uint64
 	Unpaced uint64
 	Sent    uint64
 	Wire    uint32
@@ -26,6 +28,8 @@ type openPaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
+	Wider   uint32
+	Pad     uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
@@ -52,10 +56,13 @@ type openPaced struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	openMapPaces   = "paces"
-	openProgEnlist = "enlist"
-	openProgUnpace = "unpace"
-	openVarRefused = "refused"
+	openMapPaces     = "paces"
+	openMapWindows   = "windows"
+	openProgEnlist   = "enlist"
+	openProgUnpace   = "unpace"
+	openProgUnwindow = "unwindow"
+	openVarRefused   = "refused"
+	openVarWord      = "word"
 )
 
 // loadOpen returns the embedded CollectionSpec for open.
@@ -100,15 +107,17 @@ type openSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type openProgramSpecs struct {
-	Enlist *ebpf.ProgramSpec `ebpf:"enlist"`
-	Unpace *ebpf.ProgramSpec `ebpf:"unpace"`
+	Enlist   *ebpf.ProgramSpec `ebpf:"enlist"`
+	Unpace   *ebpf.ProgramSpec `ebpf:"unpace"`
+	Unwindow *ebpf.ProgramSpec `ebpf:"unwindow"`
 }
 
 // openMapSpecs contains maps before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type openMapSpecs struct {
-	Paces *ebpf.MapSpec `ebpf:"paces"`
+	Paces   *ebpf.MapSpec `ebpf:"paces"`
+	Windows *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // openVariableSpecs contains global variables before they are loaded into the kernel.
@@ -116,6 +125,7 @@ type openMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type openVariableSpecs struct {
 	Refused *ebpf.VariableSpec `ebpf:"refused"`
+	Word    *ebpf.VariableSpec `ebpf:"word"`
 }
 
 // openObjects contains all objects after they have been loaded into the kernel.
@@ -138,12 +148,14 @@ func (o *openObjects) Close() error {
 //
 // It can be passed to loadOpenObjects or ebpf.CollectionSpec.LoadAndAssign.
 type openMaps struct {
-	Paces *ebpf.Map `ebpf:"paces"`
+	Paces   *ebpf.Map `ebpf:"paces"`
+	Windows *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *openMaps) Close() error {
 	return _OpenClose(
 		m.Paces,
+		m.Windows,
 	)
 }
 
@@ -152,20 +164,23 @@ func (m *openMaps) Close() error {
 // It can be passed to loadOpenObjects or ebpf.CollectionSpec.LoadAndAssign.
 type openVariables struct {
 	Refused *ebpf.Variable `ebpf:"refused"`
+	Word    *ebpf.Variable `ebpf:"word"`
 }
 
 // openPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadOpenObjects or ebpf.CollectionSpec.LoadAndAssign.
 type openPrograms struct {
-	Enlist *ebpf.Program `ebpf:"enlist"`
-	Unpace *ebpf.Program `ebpf:"unpace"`
+	Enlist   *ebpf.Program `ebpf:"enlist"`
+	Unpace   *ebpf.Program `ebpf:"unpace"`
+	Unwindow *ebpf.Program `ebpf:"unwindow"`
 }
 
 func (p *openPrograms) Close() error {
 	return _OpenClose(
 		p.Enlist,
 		p.Unpace,
+		p.Unwindow,
 	)
 }
 

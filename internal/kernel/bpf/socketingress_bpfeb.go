@@ -149,6 +149,8 @@ type socketIngressPaced struct {
 	Window  uint64
 	Limits  uint64
 	Heard   uint64
+	Nearest uint64
+	Judged  uint64
 	Unpaced uint64
 	Sent    uint64
 	Wire    uint32
@@ -157,6 +159,8 @@ type socketIngressPaced struct {
 	Pace    uint32
 	Own     uint32
 	Mean    uint32
+	Wider   uint32
+	Pad     uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
@@ -208,6 +212,7 @@ const (
 	socketIngressMapTuples         = "tuples"
 	socketIngressMapUsers          = "users"
 	socketIngressMapVerdicts       = "verdicts"
+	socketIngressMapWindows        = "windows"
 	socketIngressProgSocketIngress = "socket_ingress"
 	socketIngressVarDscpMatters    = "dscp_matters"
 	socketIngressVarGeneration     = "generation"
@@ -279,6 +284,7 @@ type socketIngressMapSpecs struct {
 	Tuples     *ebpf.MapSpec `ebpf:"tuples"`
 	Users      *ebpf.MapSpec `ebpf:"users"`
 	Verdicts   *ebpf.MapSpec `ebpf:"verdicts"`
+	Windows    *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // socketIngressVariableSpecs contains global variables before they are loaded into the kernel.
@@ -326,6 +332,7 @@ type socketIngressMaps struct {
 	Tuples     *ebpf.Map `ebpf:"tuples"`
 	Users      *ebpf.Map `ebpf:"users"`
 	Verdicts   *ebpf.Map `ebpf:"verdicts"`
+	Windows    *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *socketIngressMaps) Close() error {
@@ -342,6 +349,7 @@ func (m *socketIngressMaps) Close() error {
 		m.Tuples,
 		m.Users,
 		m.Verdicts,
+		m.Windows,
 	)
 }
 

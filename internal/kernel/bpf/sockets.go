@@ -82,28 +82,6 @@ func (s *Sockets) Verdict(fd int) (id plan.ContractID, generation uint32, known 
 	return plan.ContractID(v.Contract), v.Generation, known
 }
 
-// Pace returns the pace that a connection below a limit has been given and the one
-// that it had before, in bytes a second, NoPace if it had none. The first is 0 where
-// it was given none.
-func (s *Sockets) Pace(fd int) (own, given uint32) {
-	var v limitPaced
-	if err := s.paces.Lookup(uint32(fd), &v); err != nil {
-		return 0, 0
-	}
-	return v.Own, v.Pace
-}
-
-// NoPace is the pace of a connection that may send as fast as it can.
-const NoPace = 1<<32 - 1
-
-// ForgetPace forgets that a connection was paced.
-func (s *Sockets) ForgetPace(fd int) error {
-	if err := s.paces.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return fmt.Errorf("forget pace of socket: %w", err)
-	}
-	return nil
-}
-
 // Tasks returns the tags of processes.
 func (s *Sockets) Tasks() (map[uint32]uint32, error) { return read[uint32, uint32](s.tasks) }
 

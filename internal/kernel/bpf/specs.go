@@ -16,6 +16,7 @@ var (
 	parseReceive = sync.OnceValues(loadSocketIngress)
 	parseLimit   = sync.OnceValues(loadLimit)
 	parsePace    = sync.OnceValues(loadPace)
+	parseWindow  = sync.OnceValues(loadWindow)
 	parseRelimit = sync.OnceValues(loadRelimit)
 )
 
