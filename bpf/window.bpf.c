@@ -22,6 +22,9 @@
 /* The least window, on the wire: who is offered less waits for timers. */
 #define LEAST (2 * SEGMENT)
 
+/* So many times a round trip a window is looked at anew. */
+#define OFTEN 8
+
 /* round_trip is what the receiver knows of it, ns: from its own data, or the peer's. */
 static __always_inline __u64 round_trip(struct bpf_sock_ops *ops, struct tcp_sock *tp)
 {
@@ -50,12 +53,13 @@ static __always_inline void put_back(struct bpf_sock_ops *ops, struct paced *p)
 
 /*
  * widen has a window make up for what its connection's last vote was short of its share:
- * acknowledgements wait, and a window is whole segments. Who just wants less gets up to
- * twice its share that way, and loses it with the first votes above it. Until its first
+ * acknowledgements wait, and a window is whole segments. It grows little by little, since
+ * who starts or just wants less is short of it as well, and falls at once. Until its first
  * vote nobody knows that a connection is there: it returns whether that was.
  */
 __noinline int widen(struct paced *p, __u32 place)
 {
+	__u64 wider, most_wider;
 	struct stake *s;
 
 	if (!p || place >= STAKES)
@@ -65,9 +69,12 @@ __noinline int widen(struct paced *p, __u32 place)
 		p->wider = ONE;
 	if (!s->flow.vote)
 		return false;
-	if (s->flow.since != p->judged)
-		p->wider = least(most((__u64)p->wider * ONE / s->flow.vote, ONE), 2 * ONE);
+	if (s->flow.since == p->judged)
+		return true;
 	p->judged = s->flow.since;
+	wider = (__u64)p->wider * ONE / s->flow.vote;
+	most_wider = least(p->wider + ONE / 16, ONE + ONE / 2);
+	p->wider = least(most(wider, ONE), most_wider);
 	return true;
 }
 
@@ -78,17 +85,19 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	struct leave leave = {};
 	struct tcp_sock *tp;
 	struct paced *p;
-	__u32 found;
 	bool counted, anew;
+	__u32 found;
+	__u64 now;
 
 	p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	if (!p || !tp)
+	now = bpf_ktime_get_ns();
+	if (!p || !tp || now < p->heard + p->window / OFTEN)
 		return;
 	p->window = round_trip(ops, tp);
 	if (!p->nearest || p->window < p->nearest)
 		p->nearest = p->window;
-	p->heard = bpf_ktime_get_ns();
+	p->heard = now;
 	if (p->pace)
 		p->unpaced = 0;
 	found = tp->window_clamp;
