@@ -79,16 +79,7 @@ func ClearPolice(link int, hook Hook, keepClsact bool) error {
 	if err := SetPolice(link, hook, plan.Limit{}, 0); err != nil || keepClsact {
 		return err
 	}
-	c, err := dial()
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	qdisc, err := c.besideRoot(link)
-	if err != nil || qdisc.kind != clsactKind {
-		return err
-	}
-	return c.dropClsact(link, qdisc)
+	return clearClsact(link)
 }
 
 // Polices reads our filters at the hooks of a link: at each one, none, or two where a

@@ -57,14 +57,7 @@ func onOwnThread(done chan<- error, fn func() error) {
 }
 
 func probe(has map[string]bool, unknown map[string]string) error {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("unshare network namespace: %w", err)
-	}
-	link, err := probeLink()
-	if err != nil {
-		return err
-	}
-	c, err := dial()
+	c, link, err := probeAlone()
 	if err != nil {
 		return err
 	}
@@ -82,6 +75,18 @@ func probe(has map[string]bool, unknown map[string]string) error {
 	note(probedBands, c.tryBands(link))
 	note(Policing, c.tryPolice(link))
 	return nil
+}
+
+// probeAlone leaves for a new namespace with a link to probe on.
+func probeAlone() (c *conn, link int, err error) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, 0, fmt.Errorf("unshare network namespace: %w", err)
+	}
+	if link, err = probeLink(); err != nil {
+		return nil, 0, err
+	}
+	c, err = dial()
+	return c, link, err
 }
 
 // probeLink makes a veth pair with the two queues that mqprio wants.

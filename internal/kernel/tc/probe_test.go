@@ -26,6 +26,13 @@ func TestProbe(t *testing.T) {
 	if want := hasAll(t, policeNeeds...); has[Policing] != want {
 		t.Errorf("police: probed %t, want %t", has[Policing], want)
 	}
+	ifb, err := ProbeDetour()
+	if err != nil {
+		t.Error(err)
+	}
+	if want := hasAll(t, detourNeeds...); ifb != want {
+		t.Errorf("ifb: probed %t, want %t", ifb, want)
+	}
 }
 
 func hasAll(t *testing.T, features ...string) bool {

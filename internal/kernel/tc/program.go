@@ -200,6 +200,20 @@ func (c *conn) deleteFilter(link int, f entry) error {
 	return err
 }
 
+// clearClsact takes clsact away unless anything is still attached, at either hook.
+func clearClsact(link int) error {
+	c, err := dial()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	qdisc, err := c.besideRoot(link)
+	if err != nil || qdisc.kind != clsactKind {
+		return err
+	}
+	return c.dropClsact(link, qdisc)
+}
+
 // dropClsact deletes the clsact qdisc unless it carries filters, or shares them with
 // other links.
 func (c *conn) dropClsact(link int, qdisc entry) error {
