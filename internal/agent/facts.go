@@ -23,7 +23,9 @@ func (a *Agent) facts(ctx context.Context, p *policy.Policy) (f plan.Facts, skip
 		if skipped, err = workload.Facts(ctx, p, &f); err != nil {
 			return err
 		}
-		f.Features = a.features(ctx)
+		if f.Features = a.features(ctx); plan.AsksForIfb(p, f) {
+			probeIfb(&f.Features)
+		}
 		f.Parents1, err = parents1(ctx, p, f)
 		return err
 	})
@@ -46,6 +48,7 @@ func (a *Agent) HostFacts(ctx context.Context) (f plan.Facts, err error) {
 		}
 		f.Cgroup2, f.Cgroup1 = hierarchies.V2, maps.Clone(hierarchies.V1)
 		f.Features = probe(ctx)
+		probeIfb(&f.Features)
 		return nil
 	})
 	return f, err

@@ -76,3 +76,12 @@ func probe(ctx context.Context) plan.Features {
 	}
 	return features
 }
+
+// probeIfb asks the kernel whether it can queue what arrives. That may bring devices to the
+// host that nobody asked for, so it is no part of probe.
+func probeIfb(f *plan.Features) {
+	has, err := tc.ProbeDetour()
+	if f.Ifb = has; err != nil {
+		f.Unknown[plan.FeatureIfb] = err.Error()
+	}
+}

@@ -75,6 +75,9 @@ func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState,
 		if s.Policed, err = readPoliced(l.Index); err != nil {
 			return err
 		}
+		if s.Detour, err = tc.ReadDetour(l.Index); err != nil {
+			return err
+		}
 		want, err := g.ProgramID(l.Index)
 		if errors.Is(err, bpf.ErrAbsent) {
 			return nil // not attached, then

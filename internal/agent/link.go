@@ -73,7 +73,7 @@ func (c *change) addRemember(name string, f plan.LinkFacts) {
 // remember records what stands at a link's root, so that it can be put back.
 func (c *change) remember(name string, f plan.LinkFacts) error {
 	if gone, ok := c.record.Links[name]; ok { // another device had the name
-		if err := c.room().DetachLink(gone.Index); err != nil {
+		if err := errors.Join(c.room().DetachLink(gone.Index), c.endDetour(gone)); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (a *Agent) detachIngress(l state.LinkRecord) error {
 func (c *change) removeLink(name string) {
 	l := c.record.Links[name]
 	c.add(fmt.Sprintf("detach link_egress from %s", name), func() error {
-		if err := c.endPolice(l); err != nil {
+		if err := errors.Join(c.endPolice(l), c.endDetour(l)); err != nil {
 			return err
 		}
 		if !l.Filter {

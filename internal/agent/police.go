@@ -74,14 +74,14 @@ func readPoliced(link int) (p plan.Policed, err error) {
 	return p, err
 }
 
-// filtered looks at what the filters of links let through: for plan.ShareWindow, unless
+// filtered looks at what the filters and detours of links let through: for plan.ShareWindow, unless
 // nothing comes.
 func (a *Agent) filtered(w *plan.Want) map[plan.Owner]plan.Filtered {
-	first := a.lookAtFilters(w)
+	first := a.glance(w)
 	last := first
 	for begin := time.Now(); len(first) > 0 && time.Since(begin) < plan.ShareWindow; {
 		time.Sleep(shareLook)
-		if last = a.lookAtFilters(w); idle(first, last) {
+		if last = a.glance(w); idle(first, last) {
 			break
 		}
 	}
@@ -96,17 +96,20 @@ func (a *Agent) filtered(w *plan.Want) map[plan.Owner]plan.Filtered {
 	return all
 }
 
-// A glimpse is what one filter had let through between two times.
+// A glimpse is what one filter or detour had let through between two times.
 type glimpse struct {
 	begin, end time.Time
 	tc.Police
 }
 
-// lookAtFilters reads the counters of the filters of all links. Of what can not be read
-// the differences tell.
-func (a *Agent) lookAtFilters(w *plan.Want) map[plan.Owner]glimpse {
+// glance reads the counters of the filters and detours of all links. Of what can not be
+// read the differences tell.
+func (a *Agent) glance(w *plan.Want) map[plan.Owner]glimpse {
 	all := map[plan.Owner]glimpse{}
 	for _, link := range w.Links {
+		if link.Detour.Any() {
+			a.lookAtDetour(link.Index, all)
+		}
 		if !link.Policed.Any() {
 			continue
 		}

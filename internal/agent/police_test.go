@@ -11,8 +11,12 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// linkLimits is a policy with limits of the link itself, held as asked.
+// linkLimits is a policy with limits of the link itself, held as asked; what leaves by no
+// ifb.
 func (b *bench) linkLimits(method policy.Method) string {
+	if method == policy.MethodIfb {
+		return fmt.Sprintf("version: 1\nlinks: {%s: {scheduler: none, ingress: {max: 8Mbit, method: ifb}}}\n", b.link.Name)
+	}
 	return fmt.Sprintf("version: 1\nlinks: {%s: {scheduler: none, egress: {max: 10Mbit, method: %[2]s}, ingress: {max: 8Mbit, method: %[2]s}}}\n", b.link.Name, method)
 }
 
@@ -23,13 +27,17 @@ func needsMethod(t *testing.T, method policy.Method) {
 		testutil.Needs(t, "BPF atomics", "BPF tail calls")
 		return
 	}
+	if method == policy.MethodIfb {
+		testutil.Needs(t, "clsact qdisc", "u32 classifier", "mirred action", "ifb link", "htb qdisc")
+		return
+	}
 	testutil.Needs(t, "clsact qdisc", "matchall classifier", "police action", "gact action")
 }
 
 // TestLinkLimits holds a link to a limit each way, of datagrams at three times as many and
 // of TCP that nobody here paces, by each rung that the kernel has. Receivers count.
 func TestLinkLimits(t *testing.T) {
-	for _, method := range []policy.Method{policy.MethodPace, policy.MethodPolice} {
+	for _, method := range []policy.Method{policy.MethodPace, policy.MethodPolice, policy.MethodIfb} {
 		t.Run(string(method), func(t *testing.T) {
 			testutil.Proves(t, testutil.LimitOfLink)
 			testutil.By(t, string(method))
@@ -37,13 +45,17 @@ func TestLinkLimits(t *testing.T) {
 			b := newBench(t)
 			before := b.dump(t)
 			b.apply(t, b.linkLimits(method))
-			b.fills(t, "egress", 10, false)
+			limits := 1
+			if method != policy.MethodIfb {
+				b.fills(t, "egress", 10, false)
+				limits = 2
+			}
 			b.fills(t, "ingress", 8, true)
 			s := status(t, b.Agent)
 			for _, j := range s.Promises {
 				t.Logf("%s: %s", j.Terms(), j.Evidence)
 			}
-			if !s.OK || len(s.Promises) != 2 || len(s.Limits) != 2 || s.Limits[1].Promise != "ingress" || s.Limits[1].Rung != string(method) {
+			if !s.OK || len(s.Promises) != limits || len(s.Limits) != limits || s.Limits[limits-1].Promise != "ingress" || s.Limits[limits-1].Rung != string(method) {
 				t.Errorf("status: %+v", s)
 			}
 			if err := b.Reset(t.Context()); err != nil {

@@ -40,11 +40,13 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	for _, name := range sortedKeys(w.Links) {
 		index := w.Links[name].Index
 		c.addPolice(name, w.Links[name])
+		c.addDetour(name, w.Links[name])
 		c.add(fmt.Sprintf("attach link_egress to %s", name), func() error {
 			return c.inScope(func() error { return attach(c.generation, index, f.Features.TCX) })
 		})
 		c.addIngress(name, w.Links[name], f.Features.TCX)
 		c.addUnpolice(name, d.have.Links[name], w.Links[name])
+		c.addUndetour(name, w.Links[name])
 	}
 	c.addReceive(ctx, w)
 	for _, name := range sortedKeys(c.record.Links) {

@@ -153,7 +153,7 @@ func (f Facts) checkOwn(object, key string, of policy.Bandwidth, add addFunc) {
 	if of.Limit == (policy.Limit{}) || !f.Root {
 		return
 	}
-	_, why := ChooseOwn(of.Limit, f)
+	_, why := ChooseOwn(key, of.Limit, f)
 	if why == "" {
 		return
 	}

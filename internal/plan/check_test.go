@@ -126,9 +126,9 @@ workloads:
 	if got := findings(Check(p, f)); got != "" {
 		t.Errorf("all there: %s", got)
 	}
-	f.Features.SockOps, f.Features.Police = false, false
+	f.Features.SockOps, f.Features.Police, f.Features.Ifb = false, false, false
 	const want = `2:16: link "eth0": no way to hold its egress: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); kernel has no filters that police (cls_matchall, act_police and act_gact) | leave egress out; weir doctor tells what this kernel has
-2:38: link "eth0": no way to hold its ingress: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); kernel has no filters that police (cls_matchall, act_police and act_gact) | leave ingress out; weir doctor tells what this kernel has
+2:38: link "eth0": no way to hold its ingress: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); kernel has no filters that police (cls_matchall, act_police and act_gact); kernel can not queue what arrives (ifb, cls_u32 and act_mirred) | leave ingress out; weir doctor tells what this kernel has
 4:27: workload "a": no way to hold its limit of link eth1: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); scheduler none of link "eth1" holds nobody to a rate | leave egress out; weir doctor tells what this kernel has`
 	if got := findings(Check(p, f)); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)

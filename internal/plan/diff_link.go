@@ -12,7 +12,7 @@ func (d *differences) link(name string, have State, want *Want) {
 		d.add(Remove, object, "%s%s", h.Queue, andBack(h.Root))
 		return
 	case !isThere:
-		d.add(Add, object, "%s, in place of %s%s", w.Queue, orNone(want.Before[name].Kind), w.Rules.limits()+w.Policed.limits())
+		d.add(Add, object, "%s, in place of %s%s", w.Queue, orNone(want.Before[name].Kind), w.Rules.limits()+w.Policed.limits()+w.Detour.limit())
 		return
 	case h.Index != w.Index:
 		d.add(Change, object, "another device has this name now, with %s at its root", orNone(want.Before[name].Kind))
@@ -38,6 +38,9 @@ func (d *differences) link(name string, have State, want *Want) {
 	}
 	if policed := h.Policed.unlike(w.Policed); policed != "" {
 		d.add(Change, object, "%s", policed)
+	}
+	if detour := h.Detour.unlike(w.Detour); detour != "" {
+		d.add(Change, object, "%s", detour)
 	}
 	if h.Rules.L2 != w.Rules.L2 {
 		d.add(Change, object, "its packets start with %d bytes of link layer, not %d", w.Rules.L2, h.Rules.L2)

@@ -22,6 +22,7 @@ const (
 	FeatureTailCalls     = "BPF tail calls"
 	FeatureSockOps       = "sock_ops"
 	FeaturePolice        = "tc police"
+	FeatureIfb           = "tc ifb"
 )
 
 // FeatureQdisc names the feature that is a kind of qdisc: "prio qdisc".
@@ -146,19 +147,40 @@ func limits(f Facts) Finding {
 	found := f.demand("limits", "workloads and links can be held to a rate: TCP is paced, a bucket holds the rest", "egress and ingress", "",
 		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureTailCalls, f.Features.TailCalls}, feature{FeatureSockOps, f.Features.SockOps})
 	if found.State == FindingFail {
-		const class, filter = ": a class of htb holds what a workload sends on one link with a rate", ": filters of tc drop what is above a link's own limit"
-		text := "; only egress and ingress need it"
-		switch htb := f.Features.Qdiscs[string(policy.HTB)]; {
-		case htb && f.Features.Police:
-			text = class + ";" + filter[1:] + "; only ingress of workloads needs it"
-		case htb:
-			text = class + "; only ingress and limits of links need it"
-		case f.Features.Police:
-			text = filter + "; only egress and ingress of workloads need it"
-		}
-		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + text}
+		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + f.unpaced()}
 	}
 	return found
+}
+
+// unpaced says what holds limits where the kernel can not pace, and which ones nothing does.
+func (f Facts) unpaced() string {
+	htb, police := f.Features.Qdiscs[string(policy.HTB)], f.Features.Police
+	ifb := htb && f.Features.Ifb
+	var ways []string
+	if htb {
+		ways = append(ways, "a class of htb holds what a workload sends on one link with a rate")
+	}
+	if police {
+		ways = append(ways, "filters of tc drop what is above a link's own limit")
+	}
+	if ifb {
+		ways = append(ways, "an ifb queues what arrives by a link above its limit")
+	}
+	need := "only egress and ingress need it"
+	switch {
+	case htb && police:
+		need = "only ingress of workloads needs it"
+	case ifb:
+		need = "only ingress of workloads and egress of links need it"
+	case htb:
+		need = "only ingress and limits of links need it"
+	case police:
+		need = "only egress and ingress of workloads need it"
+	}
+	if len(ways) == 0 {
+		return "; " + need
+	}
+	return ": " + strings.Join(append(ways, need), "; ")
 }
 
 // A feature is one that a finding depends on, and whether it was found.

@@ -45,7 +45,7 @@ func linkFindings(f Facts) []Finding {
 	sharers := map[answer][]string{}
 	var order []answer
 	for _, name := range slices.Sorted(maps.Keys(f.Links)) {
-		if !queued(f.Links[name]) {
+		if !queued(f.Links[name]) || f.Links[name].Driver == string(policy.MethodIfb) { // a queue of what arrives elsewhere
 			continue
 		}
 		rung, why := Choose(policy.Link{Name: name, Scheduler: policy.Auto}, nil, f.Links[name], f.Features)

@@ -104,6 +104,14 @@ func TestDoctor(t *testing.T) {
 			f.Features.Atomics, f.Features.Police, f.Features.Qdiscs = false, true, map[string]bool{"prio": true}
 		},
 			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics: filters of tc drop what is above a link's own limit; only egress and ingress of workloads need it"}},
+		{"no atomics, and an ifb", func(f *Facts) { f.Features.Atomics, f.Features.Ifb = false, true },
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics: a class of htb holds what a workload sends on one link with a rate; an ifb queues what arrives by a link above its limit; only ingress of workloads and egress of links need it"}},
+		{"no atomics, police and an ifb", func(f *Facts) { f.Features.Atomics, f.Features.Police, f.Features.Ifb = false, true, true },
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics: a class of htb holds what a workload sends on one link with a rate; filters of tc drop what is above a link's own limit; an ifb queues what arrives by a link above its limit; only ingress of workloads needs it"}},
+		{"no atomics, no htb, and an ifb", func(f *Facts) {
+			f.Features.Atomics, f.Features.Ifb, f.Features.Qdiscs = false, true, map[string]bool{"prio": true}
+		},
+			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics; only egress and ingress need it"}},
 		{"no limits, and no htb", func(f *Facts) { f.Features.Atomics, f.Features.Qdiscs = false, map[string]bool{"prio": true} },
 			Finding{ID: "limits", State: FindingSkip, Text: "kernel has no BPF atomics; only egress and ingress need it"}},
 		{"limits unknown", func(f *Facts) { f.Features.SockOps = false; f.unknownTo("sock_ops", "busy") },

@@ -46,6 +46,7 @@ type Features struct {
 	Atomics       bool              // BPF programs fetch and compare-exchange atomically
 	TailCalls     bool              // BPF programs with functions go on in other programs
 	Police        bool              // tc has filters that drop what is above a rate, and count what is not
+	Ifb           bool              // tc sends what arrives over devices of kind ifb
 	SockOps       bool              // cgroup sock_ops programs are told of round trips, and set a pace
 	SockCgroup    bool              // a socket knows its v2 cgroup beside its v1 net_prio and net_cls group
 	Unknown       map[string]string // feature -> why it could not be probed

@@ -15,7 +15,7 @@ type Measured struct {
 	Traffic  map[string]map[ContractID]Traffic // link -> what passed under each contract
 	Held     map[Owner]Held                    // what became of the packets below each limit
 	Served   map[Owner]Served                  // what each share got
-	Filtered map[Owner]Filtered                // what each filter of links' own limits let through
+	Filtered map[Owner]Filtered                // what each filter or detour of links' own limits let through
 }
 
 // Judge holds every promise against what was read back and measured. differences is
@@ -106,7 +106,8 @@ func judgeLink(name string, l LinkState, seen map[ContractID]Traffic, m Measured
 	if limit := l.Rules.Ingress; !limit.none() {
 		all = append(all, ingress.limits(limit, own(OwnIngress), m.Held, wrong)...)
 	}
-	return append(all, ingress.policed(l.Policed.Ingress, own(OwnIngress), m.Filtered, wrong)...)
+	all = append(all, ingress.policed(l.Policed.Ingress, own(OwnIngress), m.Filtered, wrong)...)
+	return append(all, ingress.detoured(l.Detour, own(OwnIngress), m.Filtered, wrong)...)
 }
 
 // wrongOf says what breaks what holds on all links together, "" if nothing does.

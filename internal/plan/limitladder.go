@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-net/weir/internal/policy"
@@ -9,7 +10,7 @@ import (
 
 // A LimitRung is how a limit is held, and what that does not promise.
 type LimitRung struct {
-	Method policy.Method // MethodPace, MethodHTB or MethodPolice
+	Method policy.Method // MethodPace, MethodHTB, MethodPolice or MethodIfb
 	Why    string        // in words: why this rung and no better one
 	Lacks  []string      // in words: what it does not promise
 }
@@ -34,7 +35,7 @@ var sendLadder = []limitStep{
 	}},
 }
 
-// ownLadder is the ladder of limits of links themselves.
+// ownLadder is the ladder of limits of links themselves, in either direction.
 var ownLadder = []limitStep{
 	{policy.MethodPace, climbPace, nil},
 	{policy.MethodPolice, climbPolice, []string{
@@ -44,6 +45,15 @@ var ownLadder = []limitStep{
 	}},
 }
 
+// arriveLadder is the ladder of limits of what arrives by a link.
+var arriveLadder = append(slices.Clone(ownLadder), limitStep{policy.MethodIfb, climbIfb, []string{
+	"what is above waits in a queue of this host, and is dropped where that is full: nobody is paced",
+	"each packet passes a second device: a third to two thirds of the packets a second that a CPU can do are lost",
+	"where the kernel has no fq_codel all flows wait in one queue, and small packets behind bulk",
+	"what stands behind it at the ingress of the link sees no packet: filters of others, and nftables' ingress hook",
+	"where somebody takes its device away nothing arrives until the next apply",
+}})
+
 // ChooseLimit returns the rung of a limit of what a workload sends on some links: the
 // one that the policy names, or the best that the kernel and the link allow. What
 // stands in the way comes back as a reason in words.
@@ -51,8 +61,12 @@ func ChooseLimit(limit policy.Limit, links []policy.Link, f Facts) (LimitRung, s
 	return climbLimits(sendLadder, limit, links, f)
 }
 
-// ChooseOwn is [ChooseLimit] of a link's own limit in one direction.
-func ChooseOwn(limit policy.Limit, f Facts) (LimitRung, string) {
+// ChooseOwn is [ChooseLimit] of a link's own limit in one direction: PromiseEgress or
+// PromiseIngress.
+func ChooseOwn(promise string, limit policy.Limit, f Facts) (LimitRung, string) {
+	if promise == PromiseIngress {
+		return climbLimits(arriveLadder, limit, nil, f)
+	}
 	return climbLimits(ownLadder, limit, nil, f)
 }
 
@@ -104,6 +118,20 @@ func climbPolice(limit policy.Limit, _ []policy.Link, f Facts) string {
 		return "police would drop every packet of 64KiB at a burst of " + limit.Burst.String()
 	case f.Features.lacks(f.Features.Police, FeaturePolice):
 		return "kernel has no filters that police (cls_matchall, act_police and act_gact)"
+	}
+	return ""
+}
+
+func climbIfb(limit policy.Limit, _ []policy.Link, f Facts) string {
+	switch {
+	case limit.PPS != 0:
+		return "ifb counts no packets"
+	case limit.Burst != 0:
+		return "ifb lets no burst of " + limit.Burst.String() + " through"
+	case f.Features.lacks(f.Features.Ifb, FeatureIfb):
+		return "kernel can not queue what arrives (ifb, cls_u32 and act_mirred)"
+	case !f.Features.Qdiscs[string(policy.HTB)]:
+		return "ifb needs htb to hold a rate, and the kernel has none"
 	}
 	return ""
 }

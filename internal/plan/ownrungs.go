@@ -26,7 +26,7 @@ func ownLimits(l policy.Link) map[string]policy.Limit {
 func ownRungs(l policy.Link, f Facts) OwnRungs {
 	all := OwnRungs{}
 	for promise, limit := range ownLimits(l) {
-		rung, why := ChooseOwn(limit, f)
+		rung, why := ChooseOwn(promise, limit, f)
 		if why != "" {
 			rung.Method = cmp.Or(limit.Method, policy.MethodPace)
 		}
@@ -35,12 +35,12 @@ func ownRungs(l policy.Link, f Facts) OwnRungs {
 	return all
 }
 
-// paced is the link without the limits that filters of tc hold.
+// paced is the link without the limits that filters of tc or an ifb hold.
 func (r OwnRungs) paced(l policy.Link) policy.Link {
-	if r[PromiseEgress].Method == policy.MethodPolice {
+	if r[PromiseEgress].Method != policy.MethodPace {
 		l.Egress.Limit = policy.Limit{}
 	}
-	if r[PromiseIngress].Method == policy.MethodPolice {
+	if r[PromiseIngress].Method != policy.MethodPace {
 		l.Ingress.Limit = policy.Limit{}
 	}
 	return l

@@ -81,7 +81,8 @@ func policedWords(all []Limit) string {
 // ByPolice puts a limit into words that a filter holds.
 func (l Limit) ByPolice() string { return l.String() + " by " + string(policy.MethodPolice) }
 
-// Filtered is what a filter that polices was seen to let through.
+// Filtered is what a filter that polices, or the queue of a detour, was seen to let
+// through.
 type Filtered struct {
 	Passed  Traffic     // since it was made
 	Dropped uint64      // packets, since then
@@ -101,10 +102,15 @@ func (j Judgement) policed(all []Limit, owner Owner, filtered map[Owner]Filtered
 	if len(all) == 0 {
 		return nil
 	}
-	limit := all[0]
+	return j.glanced(all[0], all[0].ByPolice(), owner, filtered, wrong)
+}
+
+// glanced judges a limit by what passed while it was looked at. words say what was read
+// back, and the limit's burst is what may pass at once.
+func (j Judgement) glanced(limit Limit, words string, owner Owner, filtered map[Owner]Filtered, wrong string) []Judgement {
 	seen, known := filtered[owner]
 	j.Priority, j.Max, j.Traffic = policy.Unset, limit.Max, seen.Passed
-	evidence := "read back: " + limit.ByPolice()
+	evidence := "read back: " + words
 	switch {
 	case wrong != "":
 		j.Verdict, j.Evidence = Broken, wrong

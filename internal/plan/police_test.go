@@ -50,7 +50,7 @@ func TestOwnLadder(t *testing.T) {
 				c.change(&f)
 			}
 			c.limit.Max = 50_000_000
-			rung, why := ChooseOwn(c.limit, f)
+			rung, why := ChooseOwn(PromiseEgress, c.limit, f)
 			if why != c.refuse || why == "" && rung.String() != c.want {
 				t.Errorf("%s, %q", rung, why)
 			}

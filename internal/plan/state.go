@@ -42,6 +42,7 @@ type LinkState struct {
 	Ingress  bool   // so does link_ingress, which a limit of what arrives needs
 	Rules    LinkRules
 	Policed  Policed
+	Detour   Detour
 }
 
 // A Group is a v1 net_prio cgroup: which priority its processes have on which

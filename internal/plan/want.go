@@ -83,7 +83,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		rules := linkRules(paced, own.paced(l), rung.Queue, f.Links[l.Name], w.IDs, explicit)
 		w.Links[l.Name] = LinkState{
 			Index: f.Links[l.Name].Index, Queue: rung.Queue,
-			Attached: true, Ingress: !rules.Ingress.none(), Rules: rules, Policed: own.policed(l),
+			Attached: true, Ingress: !rules.Ingress.none(), Rules: rules, Policed: own.policed(l), Detour: own.detour(l, f.Features),
 		}
 	}
 	errs = w.addRules(p, f)

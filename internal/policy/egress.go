@@ -76,10 +76,10 @@ func (m *meaning) notByNetPrio(raw rawBandwidth, via Via) {
 }
 
 // bandwidth reads what a link may carry in one direction.
-func (m *meaning) bandwidth(raw rawBandwidth, link *Link) Bandwidth {
+func (m *meaning) bandwidth(raw rawBandwidth, link *Link, arrives bool) Bandwidth {
 	m.needsLimit(raw, raw.key.text)
 	limit := m.limit(raw, "a link", link)
-	limit.Method = m.linkMethod(raw, limit.Burst)
+	limit.Method = m.linkMethod(raw, limit.Burst, arrives)
 	return Bandwidth{limit, raw.key.span}
 }
 

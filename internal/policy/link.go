@@ -23,7 +23,7 @@ func (m *meaning) link(raw rawLink) Link {
 	if s := raw.adopt; s.given() {
 		link.Adopt = m.boolean(s, "adopt")
 	}
-	link.Egress, link.Ingress = m.bandwidth(raw.egress, &link), m.bandwidth(raw.ingress, &link)
+	link.Egress, link.Ingress = m.bandwidth(raw.egress, &link, false), m.bandwidth(raw.ingress, &link, true)
 	m.reachable(raw.egress, link.Egress.Max, &link)
 	return link
 }

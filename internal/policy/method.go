@@ -13,6 +13,7 @@ const (
 	MethodPace   Method = "pace"   // TCP of this host is paced, a bucket holds the rest
 	MethodHTB    Method = "htb"    // of a workload: a class of the link's own HTB
 	MethodPolice Method = "police" // of a link: a filter of tc drops what is above
+	MethodIfb    Method = "ifb"    // of what arrives by a link: it waits in the queue of a device of kind ifb
 )
 
 // MinPoliceBurst is the least that police may let through at once: two packets of the
@@ -30,8 +31,14 @@ func (m Method) String() string {
 // sendMethods returns what the method of a limit can be of what a workload sends.
 func sendMethods() []Method { return []Method{MethodAuto, MethodPace, MethodHTB} }
 
-// linkMethods returns what the method of a link's own limit can be.
-func linkMethods() []Method { return []Method{MethodAuto, MethodPace, MethodPolice} }
+// linkMethods returns what the method of a link's own limit can be in one direction.
+func linkMethods(arrives bool) []Method {
+	methods := []Method{MethodAuto, MethodPace, MethodPolice}
+	if arrives {
+		methods = append(methods, MethodIfb)
+	}
+	return methods
+}
 
 // parseMethod reads the name of one of some methods. The error is a *ValueError.
 func parseMethod(s string, methods []Method) (Method, error) {
@@ -47,6 +54,8 @@ func parseMethod(s string, methods []Method) (Method, error) {
 		return MethodAuto, &ValueError{"method htb holds what a workload sends, and no limit of a link itself", possible(names)}
 	case MethodPolice:
 		return MethodAuto, &ValueError{"method police holds a limit of a link itself, and none of a workload", possible(names)}
+	case MethodIfb:
+		return MethodAuto, &ValueError{"method ifb holds what arrives by a link, and nothing that is sent", possible(names)}
 	}
 	return MethodAuto, &ValueError{"method " + quote(s) + " is not known", DidYouMean(s, names, possible(names))}
 }
@@ -64,9 +73,13 @@ func (m *meaning) sendMethod(raw rawBandwidth, links []string, onLinks bool) Met
 	return method
 }
 
-// linkMethod reads how a limit of a link itself shall be held.
-func (m *meaning) linkMethod(raw rawBandwidth, burst Size) Method {
-	method := m.method(raw, linkMethods())
+// linkMethod reads how a limit of a link itself shall be held, of what arrives or of what
+// leaves.
+func (m *meaning) linkMethod(raw rawBandwidth, burst Size, arrives bool) Method {
+	method := m.method(raw, linkMethods(arrives))
+	if method == MethodIfb && raw.burst.given() {
+		m.report(raw.method.span, "method ifb lets no burst through: what is above max waits", "leave burst out, or method")
+	}
 	if method == MethodPolice && burst != 0 && burst < MinPoliceBurst {
 		m.report(raw.burst.span, "method police would drop every packet of 64KiB, which is how TCP hands them to a device: at least "+
 			MinPoliceBurst.String()+" must fit into burst", "raise it, or leave it out")
@@ -86,7 +99,7 @@ func (m *meaning) method(raw rawBandwidth, methods []Method) Method {
 		return MethodAuto
 	}
 	method, err := parseMethod(raw.method.text, methods)
-	if err == nil && (method == MethodHTB || method == MethodPolice) && raw.pps.given() {
+	if err == nil && method != MethodAuto && method != MethodPace && raw.pps.given() {
 		err = &ValueError{"method " + string(method) + " counts no packets: only method pace holds a pps", "leave pps out, or method"}
 	}
 	m.refuse(raw.method.span, err)

@@ -45,8 +45,8 @@ type schemaLink struct {
 	Scheduler string `json:"scheduler,omitempty" jsonschema:"description=How the link keeps strict order. auto takes the best that the kernel and the device offer."`
 	Adopt     bool   `json:"adopt,omitempty" jsonschema:"description=Replace a root qdisc that is not Weir's. reset puts it back."`
 
-	Egress  *schemaOwn `json:"egress,omitempty" jsonschema:"description=What all packets may take that leave by the link."`
-	Ingress *schemaOwn `json:"ingress,omitempty" jsonschema:"description=What all packets may take that arrive by the link."`
+	Egress  *schemaOwn      `json:"egress,omitempty" jsonschema:"description=What all packets may take that leave by the link."`
+	Ingress *schemaArriving `json:"ingress,omitempty" jsonschema:"description=What all packets may take that arrive by the link."`
 }
 
 type schemaWorkload struct {
@@ -75,10 +75,16 @@ type schemaEach struct {
 	Min    string `json:"min,omitempty" jsonschema:"description=What they get of this link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
 }
 
-// schemaOwn is a limit of a link itself.
+// schemaOwn is a limit of what leaves by a link.
 type schemaOwn struct {
 	schemaBandwidth
 	Method string `json:"method,omitempty" jsonschema:"description=How max is held: pace at the source and buckets\\, or a filter of tc's police that drops what is above. auto takes the first that the kernel allows.,enum=auto,enum=pace,enum=police"`
+}
+
+// schemaArriving is a limit of what arrives by a link.
+type schemaArriving struct {
+	schemaBandwidth
+	Method string `json:"method,omitempty" jsonschema:"description=How max is held: pace at the source and buckets\\, a filter of tc's police that drops what is above\\, or the queue of an ifb\\, in which it waits. auto takes the first that the kernel allows.,enum=auto,enum=pace,enum=police,enum=ifb"`
 }
 
 type schemaBandwidth struct {

@@ -51,6 +51,7 @@ type LinkRecord struct {
 	L2     uint8           `json:"l2"`               // bytes before the network header
 	Filter bool            `json:"filter,omitempty"` // attached by clsact, not by tcx
 	Clsact bool            `json:"clsact,omitempty"` // clsact was there before us
+	Detour bool            `json:"detour,omitempty"` // an ifb of ours stands beside it, or is about to
 	Root   plan.Qdisc      `json:"root"`             // what was at the root before
 	Saved  json.RawMessage `json:"saved,omitempty"`  // how to put it back, unless the kernel does
 }
