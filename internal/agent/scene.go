@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-net/weir/internal/kernel/bpf"
+	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/state"
 	"github.com/weir-net/weir/internal/workload"
@@ -64,8 +65,8 @@ func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 	})
 }
 
-// read asks what is in force: the promises of links that are there, and what filters hold
-// them to.
+// read asks what is in force: the promises of links that are there, and what filters and
+// queues beside them hold them to.
 func (s *scene) read() (err error) {
 	s.have = plan.State{Contracts: s.record.IDs.Names, Links: map[string]plan.LinkState{}}
 	if s.have.Rules, err = s.g.Rules(); err != nil {
@@ -78,7 +79,10 @@ func (s *scene) read() (err error) {
 		}
 		have := plan.LinkState{Index: l.Index, Queue: l.Queue, Rules: rules}
 		err = s.inScope(func() (err error) {
-			have.Policed, err = readPoliced(l.Index)
+			if have.Policed, err = readPoliced(l.Index); err != nil {
+				return err
+			}
+			have.Detour, err = tc.ReadDetour(l.Index)
 			return err
 		})
 		if err != nil {
@@ -112,6 +116,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 		}
 		for _, limit := range l.Policed.Egress {
 			x.Promises = append(x.Promises, link+": egress "+limit.ByPolice()+", with all else that leaves by it")
+		}
+		for _, limit := range l.Arriving() {
+			x.Promises = append(x.Promises, link+": ingress "+limit+", with all else that arrives by it")
 		}
 	}
 	if l, ok := s.have.Rules.Limits[id]; ok {

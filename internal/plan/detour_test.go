@@ -112,6 +112,22 @@ func TestDetours(t *testing.T) {
 	}
 }
 
+// TestArriving puts what arrives into words, on each rung.
+func TestArriving(t *testing.T) {
+	for method, want := range map[string][]string{
+		"pace": {"at most 10Mbit"}, "police": {"at most 10Mbit (248KiB at once) by police"}, "ifb": {"at most 10Mbit by ifb"},
+	} {
+		p := parsed(t, "version: 1\nlinks: {eth0: {ingress: {max: 10Mbit, method: "+method+"}}, eth1: {}}\n")
+		w := wanted(t, p, hostOf(p), IDs{})
+		if diff := cmp.Diff(want, w.Links["eth0"].Arriving()); diff != "" {
+			t.Error(diff)
+		}
+		if all := w.Links["eth1"].Arriving(); all != nil {
+			t.Errorf("%s: %q", method, all)
+		}
+	}
+}
+
 // unlikeLeaf is how a queue differs from itself with a bfifo.
 func unlikeLeaf(q Queue) string {
 	other := q

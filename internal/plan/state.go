@@ -45,6 +45,20 @@ type LinkState struct {
 	Detour   Detour
 }
 
+// Arriving puts into words what all that arrives by the link is held to, on whichever rung.
+func (l LinkState) Arriving() (all []string) {
+	if !l.Rules.Ingress.none() {
+		all = append(all, l.Rules.Ingress.String())
+	}
+	for _, limit := range l.Policed.Ingress {
+		all = append(all, limit.ByPolice())
+	}
+	if l.Detour.Any() {
+		all = append(all, l.Detour.words())
+	}
+	return all
+}
+
 // A Group is a v1 net_prio cgroup: which priority its processes have on which
 // interface.
 type Group struct {
