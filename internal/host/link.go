@@ -41,7 +41,9 @@ func Links(ctx context.Context) (map[string]plan.LinkFacts, error) {
 			return nil, fmt.Errorf("read links: %w", err)
 		}
 		a := device.Attrs()
-		links[a.Name] = facts(a, qdiscs[a.Index], prober{tool})
+		link := facts(a, qdiscs[a.Index], prober{tool})
+		link.Ifb = device.Type() == "ifb"
+		links[a.Name] = link
 	}
 	// A bridge or a VLAN passes on what the devices below it say.
 	for name, link := range links {

@@ -46,7 +46,7 @@ func TestLinksAgreeWithIPAndTC(t *testing.T) {
 			t.Errorf("%s is missing", d.Name)
 			continue
 		}
-		if l.Index != d.Index || l.TXQueues != d.Queues || l.Up != slices.Contains(d.Flags, "UP") || l.Root.Kind != d.Qdisc {
+		if l.Index != d.Index || l.Ifb != (d.Name == "ifb7") || l.TXQueues != d.Queues || l.Up != slices.Contains(d.Flags, "UP") || l.Root.Kind != d.Qdisc {
 			t.Errorf("%s: got %+v, ip shows %+v", d.Name, l, d)
 		}
 		if want := d.Type == "ether" || d.Name == "lo"; l.Ethernet != want {

@@ -45,7 +45,7 @@ func linkFindings(f Facts) []Finding {
 	sharers := map[answer][]string{}
 	var order []answer
 	for _, name := range slices.Sorted(maps.Keys(f.Links)) {
-		if !queued(f.Links[name]) || f.Links[name].Driver == string(policy.MethodIfb) { // a queue of what arrives elsewhere
+		if !queued(f.Links[name]) {
 			continue
 		}
 		rung, why := Choose(policy.Link{Name: name, Scheduler: policy.Auto}, nil, f.Links[name], f.Features)
@@ -104,9 +104,10 @@ func (f Features) anyUnprobed() bool {
 }
 
 // queued reports whether workloads can compete at a device: it is up and what
-// it sends may have to wait. Bridges, veths and lo have no queue by default.
+// it sends may have to wait. Bridges, veths and lo have no queue by default, and an ifb
+// has one for what arrives elsewhere.
 func queued(l LinkFacts) bool {
-	return l.Up && l.Root.Kind != "noqueue" && l.Root.Kind != "noop"
+	return l.Up && !l.Ifb && l.Root.Kind != "noqueue" && l.Root.Kind != "noop"
 }
 
 // standing renders a rung with what it does not promise.

@@ -21,11 +21,12 @@ func healthy() Facts {
 			BTF: true, NetPrio: true, SockCgroup: true, Atomics: true, TailCalls: true, SockOps: true,
 		},
 		Links: map[string]LinkFacts{
-			"eth0": {Up: true, Speed: 1e9, TXQueues: 8, MQPrioHW: true, Root: Qdisc{Kind: "mq"}},
-			"eth1": {Up: true, Speed: 1e9, TXQueues: 1, Root: Qdisc{Kind: "fq_codel"}},
-			"wlan": {Up: true, TXQueues: 1, Root: Qdisc{Kind: "fq_codel"}},
-			"lo":   {Up: true, TXQueues: 1, Root: Qdisc{Kind: "noqueue"}},
-			"eth2": {TXQueues: 1, Root: Qdisc{Kind: "noop"}},
+			"eth0":  {Up: true, Speed: 1e9, TXQueues: 8, MQPrioHW: true, Root: Qdisc{Kind: "mq"}},
+			"eth1":  {Up: true, Speed: 1e9, TXQueues: 1, Root: Qdisc{Kind: "fq_codel"}},
+			"wlan":  {Up: true, TXQueues: 1, Root: Qdisc{Kind: "fq_codel"}},
+			"weir2": {Up: true, Ifb: true, TXQueues: 1, Root: Qdisc{Kind: "htb"}},
+			"lo":    {Up: true, TXQueues: 1, Root: Qdisc{Kind: "noqueue"}},
+			"eth2":  {TXQueues: 1, Root: Qdisc{Kind: "noop"}},
 		},
 	}
 }
