@@ -137,12 +137,9 @@ func checkWeight(p *policy.Policy, w policy.Workload, limits LimitRungs, f Facts
 	}
 	shares := false
 	for _, l := range p.Links {
-		for _, own := range []policy.Bandwidth{l.Egress, l.Ingress} {
-			if own.Limit == (policy.Limit{}) {
-				continue
-			}
+		for promise, own := range ownLimits(l) {
 			shares = true
-			if rung, why := ChooseOwn(own.Limit, f); why == "" && rung.Method != policy.MethodPace {
+			if rung, why := ChooseOwn(promise, own, f); why == "" && rung.Method != policy.MethodPace {
 				add(egress.Span, "leave weight out, or have that limit paced",
 					"workload %q: its weight counts for nothing in a limit of link %q: %s holds that, which knows no flows", w.Name, l.Name, rung.Method)
 			}
