@@ -137,9 +137,10 @@ func checkWeight(p *policy.Policy, w policy.Workload, limits LimitRungs, f Facts
 	}
 	shares := false
 	for _, l := range p.Links {
-		for promise, own := range ownLimits(l) {
+		own := ownLimits(l)
+		for _, promise := range slices.Sorted(maps.Keys(own)) {
 			shares = true
-			if rung, why := ChooseOwn(promise, own, f); why == "" && rung.Method != policy.MethodPace {
+			if rung, why := ChooseOwn(promise, own[promise], f); why == "" && rung.Method != policy.MethodPace {
 				add(egress.Span, "leave weight out, or have that limit paced",
 					"workload %q: its weight counts for nothing in a limit of link %q: %s holds that, which knows no flows", w.Name, l.Name, rung.Method)
 			}
