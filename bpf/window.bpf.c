@@ -73,7 +73,7 @@ __noinline int widen(struct paced *p, __u32 place)
 		return true;
 	p->judged = s->flow.since;
 	wider = (__u64)p->wider * ONE / s->flow.vote;
-	most_wider = least(p->wider + ONE / 16, ONE + ONE / 2);
+	most_wider = least(p->wider + ONE / 16, 2 * ONE);
 	p->wider = least(most(wider, ONE), most_wider);
 	return true;
 }

@@ -67,6 +67,9 @@ func TestReceiveWindows(t *testing.T) {
 	const limit, seconds = 20, 5
 	for _, ecn := range []bool{false, true} {
 		for _, flows := range []string{"1", "8"} {
+			if testing.Short() && ecn != (flows == "8") {
+				continue
+			}
 			t.Run(fmt.Sprintf("ecn %v flows %s", ecn, flows), func(t *testing.T) {
 				b := newBench(t)
 				dir, group := b.makeCgroup(t, "held")
@@ -81,7 +84,7 @@ func TestReceiveWindows(t *testing.T) {
 				rate, again := b.get(t, dir, b.far.IPv4.Addr(), seconds, flows)
 				h := b.heldNow(t)
 				t.Logf("%.2f Mbit/s, %d segments sent again, policed %d; %+v", rate, again, policed, h)
-				if rate < 0.9*limit || rate > limit*(1.02+collected(seconds)) { // the bucket may be full
+				if rate < 0.8*limit || rate > limit*(1.02+collected(seconds)) { // the bucket may be full
 					t.Errorf("%.2f Mbit/s below a limit of %d", rate, limit)
 				}
 				if again*10 > policed {
