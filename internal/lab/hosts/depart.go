@@ -25,19 +25,19 @@ func (p Plug) depart(rate uint64) error {
 	if err := p.Host.handle.QdiscAdd(fq); err != nil {
 		return absent(err, "fq qdisc")
 	}
-	spec, err := loadDepart()
+	spec, err := loadLabDepart()
 	if err != nil {
 		return err
 	}
-	if err := spec.Variables[departVarRate].Set(max(rate/8, 1)); err != nil {
+	if err := spec.Variables[labDepartVarRate].Set(max(rate/8, 1)); err != nil {
 		return fmt.Errorf("set rate: %w", err)
 	}
 	if err := rlimit.RemoveMemlock(); err != nil { // before 5.11 it counts BPF
 		return fmt.Errorf("lift the limit of locked memory: %w", err)
 	}
-	var programs departPrograms
+	var programs labDepartPrograms
 	if err := spec.LoadAndAssign(&programs, nil); err != nil {
-		return fmt.Errorf("load depart: %w", err)
+		return fmt.Errorf("load lab_depart: %w", err)
 	}
 	defer programs.Close() // the filter keeps it
 	attrs, err := p.atEgress(index)
@@ -45,6 +45,6 @@ func (p Plug) depart(rate uint64) error {
 		return err
 	}
 	return absent(p.Host.handle.FilterAdd(&netlink.BpfFilter{
-		FilterAttrs: attrs, Fd: programs.Depart.FD(), Name: departProgDepart, DirectAction: true,
+		FilterAttrs: attrs, Fd: programs.LabDepart.FD(), Name: labDepartProgLabDepart, DirectAction: true,
 	}), "cls_bpf filter")
 }

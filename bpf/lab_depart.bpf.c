@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * depart: gives every packet that leaves a device the time at which it may, and fq
+ * lab_depart: gives every packet that leaves a device the time at which it may, and fq
  * on that device keeps it until then.
  *
  * This is how others limit by departure times: one line of packets for all flows, which
- * may be two seconds long before it drops. Labs compare limits with it; no policy
- * uses it.
+ * may be two seconds long before it drops. Labs compare limits with it; what a policy
+ * asks for is depart.
  */
 #include "kernel.h"
 
@@ -26,7 +26,7 @@ const volatile __u64 rate = 1;
 __u64 last;
 
 SEC("tc")
-int depart(struct __sk_buff *skb)
+int lab_depart(struct __sk_buff *skb)
 {
 	__u64 now = bpf_ktime_get_ns(), at;
 
