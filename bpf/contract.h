@@ -28,8 +28,10 @@ enum contract_id {
 
 /* What of a contract counts for limits. */
 enum __attribute__((packed)) limited {
-	HAS_BUDGETS = 1 << 0, /* its own, or those of prefixes */
-	HAS_WEIGHT = 1 << 1,  /* its packets are a bloc in the limits of others */
+	HAS_BUDGETS = 1 << 0,	   /* its own, or those of prefixes */
+	HAS_WEIGHT = 1 << 1,	   /* its packets are a bloc in the limits of others */
+	DEPARTS_TOGETHER = 1 << 2, /* it has a departure for all links together */
+	DEPARTS_HERE = 1 << 3,	   /* and one for this link */
 };
 
 /* What a contract means on one link. */
@@ -239,6 +241,30 @@ struct budget {
 	__s32 ring[SLOTS];  /* votes by the tick in which they expire */
 };
 
+/* Whose departures are limited: a contract's, on all links together (0) or on one. */
+struct departing {
+	__u32 contract;
+	__u32 link; /* index of its device */
+};
+
+/*
+ * One limit that is held by departure times. User space sets the rate and then reads
+ * only. The windows are of the times at which packets may leave.
+ */
+struct departure {
+	struct bpf_spin_lock lock;
+	__u32 pad;
+	__u64 rate;	 /* bytes a second; 0: none */
+	__u64 next;	 /* until when it is taken, ns */
+	__u64 passed;	 /* bytes */
+	__u64 window;	 /* when the running window began, ns */
+	__u64 in_window; /* bytes in it */
+	__u64 last;	 /* bytes a second in the one before it */
+	__u64 busiest;	 /* the most in any before it */
+	__u64 dropped;	 /* packets */
+	__u64 marked;	 /* packets that carry the mark of congestion instead of waiting unseen */
+};
+
 /* What a connection knows of one limit that it is below. */
 struct stake {
 	__u16 budget; /* its number; 0: none */
@@ -317,6 +343,8 @@ _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 72, "flow");
 _Static_assert(sizeof(struct budget) == 232 + 3 * 72 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
+_Static_assert(sizeof(struct departing) == 8, "departing");
+_Static_assert(sizeof(struct departure) == 80, "departure");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
 _Static_assert(sizeof(struct paced) == 88 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");

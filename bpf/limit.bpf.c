@@ -3,24 +3,14 @@
  * limit: holds a packet that leaves a link to the limits that it is below.
  *
  * link_egress goes on here, with the link's number, its own budgets, the length of its
- * headers, and the contracts whose limits bind the packet, in cb.
+ * headers, and the contracts whose limits bind the packet, in cb. What may go on gets
+ * its time of departure after that, where anything has one.
  */
 #include "blocs.h"
 #include "hold.h"
+#include "limiter.h"
+#include "links.h"
 #include "prefixes.h"
-
-/* What contracts mean on each link, by the number that the link has in its generation. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 2);
-	__type(key, __u32);
-	__array(values, struct {
-		__uint(type, BPF_MAP_TYPE_ARRAY);
-		__uint(max_entries, 2);
-		__uint(key_size, sizeof(__u32));
-		__uint(value_size, sizeof(struct contract));
-	});
-} links SEC(".maps");
 
 /*
  * add_by_id puts the budgets of a contract into a load; of nobody's there are none. It
@@ -80,10 +70,14 @@ int limit(struct __sk_buff *skb)
 {
 	struct load load = { .wire = skb->wire_len, .segments = skb->gso_segs ? skb->gso_segs : 1, .hook = skb->ifindex * 2 };
 	struct load *l = &load;
+	int verdict;
 
 	opaque(l);
 	find_budgets(skb, l);
-	return hold(skb, l);
+	verdict = l->budgets[0] ? hold(skb, l) : NEXT;
+	if (verdict == NEXT)
+		bpf_tail_call(skb, &limiter, DEPART);
+	return verdict;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

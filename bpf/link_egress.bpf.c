@@ -12,6 +12,7 @@
  * namespace belongs to another user namespace, the kernel gives its sockets' users
  * by their numbers there.
  */
+#include "limiter.h"
 #include "resolve.h"
 
 /*
@@ -25,14 +26,6 @@ const volatile __u32 own_budgets;
 
 /* Go on to the next program: Weir never decides the packet's fate here. */
 #define NEXT -1
-
-/* The program that charges limits; its own, because not every kernel can load it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} limiter SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -73,7 +66,7 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
 }
 
-/* pass goes on in limit where any limit may hold for the packet. */
+/* pass goes on in limit, or else in depart, where any limit may hold for the packet. */
 static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above *above)
 {
 	if (!own && !above && !own_budgets)
@@ -83,7 +76,8 @@ static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above 
 	skb->cb[2] = own;
 	skb->cb[3] = above ? above->contracts[0] | (__u32)above->contracts[1] << 16 : 0;
 	skb->cb[4] = (above ? above->contracts[2] : 0) | l2_length << 16;
-	bpf_tail_call(skb, &limiter, 0);
+	bpf_tail_call(skb, &limiter, LIMIT);
+	bpf_tail_call(skb, &limiter, DEPART);
 }
 
 SEC("tc")

@@ -70,7 +70,8 @@ func (v *statusView) broken(s *agent.Status) {
 // only: a class of htb, or a filter.
 func glanced(s *agent.Status, j plan.Judgement) bool {
 	return slices.ContainsFunc(s.Limits, func(l agent.LimitStatus) bool {
-		return l.Workload == j.Workload && l.Promise == j.Promise && l.Rung != string(policy.MethodPace) &&
+		return l.Workload == j.Workload && l.Promise == j.Promise &&
+			(l.Rung == string(policy.MethodHTB) || l.Rung == string(policy.MethodPolice)) &&
 			(l.Link == j.Link || l.Link == plan.EveryLink && j.Link != plan.EveryLink)
 	})
 }

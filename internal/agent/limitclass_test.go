@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
 )
 
@@ -55,6 +56,7 @@ func (b *bench) wireRate(name string) func(t *testing.T, over time.Duration) flo
 // TestLimitByHTB holds real iperf3 streams in a class: what is received is the limit.
 func TestLimitByHTB(t *testing.T) {
 	testutil.Proves(t, testutil.LimitQueued)
+	testutil.By(t, string(policy.MethodHTB))
 	testutil.Needs(t, "htb qdisc")
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
@@ -125,6 +127,7 @@ func (b *bench) fillsLimit(t *testing.T, dir, group string, limit int, onWire fl
 // limits are not loaded.
 func TestLimitFallsToHTB(t *testing.T) {
 	testutil.Proves(t, testutil.LimitQueued)
+	testutil.By(t, string(policy.MethodHTB))
 	testutil.Needs(t, "htb qdisc")
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
@@ -152,7 +155,13 @@ func TestLimitFallsToHTB(t *testing.T) {
 		t.Error("less than the limit left")
 	}
 	s := status(t, b.Agent)
-	want := LimitStatus{"held", plan.EveryLink, plan.PromiseEgress, "htb", "the best here: BPF programs of this kernel can not count a limit together (no atomic fetch)", nil}
+	why := "the best here: BPF programs of this kernel can not count a limit together (no atomic fetch); "
+	if b.features(t.Context()).Qdiscs[string(policy.FQ)] {
+		why += fmt.Sprintf("htb holds link %q to 100Mbit, and keeps no packet until its time of departure", b.link.Name)
+	} else {
+		why += "kernel has no fq qdisc, which edt waits in"
+	}
+	want := LimitStatus{"held", plan.EveryLink, plan.PromiseEgress, "htb", why, nil}
 	if len(s.Limits) == 0 {
 		t.Fatalf("status: %+v", s)
 	}
@@ -272,6 +281,7 @@ func TestLimitChangesRung(t *testing.T) {
 // TestLimitClassDrifts: a ceil that somebody else has changed is found, and mended.
 func TestLimitClassDrifts(t *testing.T) {
 	testutil.Proves(t, testutil.LimitQueued)
+	testutil.By(t, string(policy.MethodHTB))
 	testutil.Needs(t, "htb qdisc", "tc")
 	b := newBench(t)
 	_, group := b.makeCgroup(t, "held")

@@ -47,11 +47,15 @@ func (c *change) addQueue(text string, link int, q plan.Queue, f plan.LinkFacts)
 }
 
 // addNarrow adds the step that takes away the shares of a link that nobody has any
-// more, now that no program sends packets there.
+// more, or what keeps times of departure, now that no program sends packets there.
 func (c *change) addNarrow(name string, d *draft) {
 	l := d.want.Links[name]
 	if !l.Queue.Widened(d.have.Links[name].Queue).Equal(l.Queue) {
-		c.addQueue("take the shares from "+name+" that nobody has any more", l.Index, l.Queue, d.facts.Links[name])
+		text := "take the shares from " + name + " that nobody has any more"
+		if d.have.Links[name].Queue.Leaf == plan.LeafFQ {
+			text = "keep no times of departure on " + name + " any more"
+		}
+		c.addQueue(text, l.Index, l.Queue, d.facts.Links[name])
 	}
 }
 

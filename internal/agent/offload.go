@@ -24,7 +24,7 @@ func (c *change) addAttempts(d *draft) {
 			continue
 		}
 		device.MQPrioHW = true
-		rung, _ := plan.Choose(l, nil, device, d.facts.Features)
+		rung, _ := plan.Choose(l, plan.Demand{}, device, d.facts.Features)
 		c.addRemember(l.Name, device)
 		c.add(fmt.Sprintf("try mqprio in the hardware of %s; what follows depends on it", l.Name), func() (err error) {
 			var takes bool

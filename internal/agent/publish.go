@@ -33,7 +33,8 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		c.addLink(name, d)
 	}
 	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
-	limited := o.LinkLimits+len(w.Rules.Limits)+len(w.Rules.Toward) > 0
+	together, here := w.CountLimits()
+	limited := together+here > 0
 	if limited {
 		c.add("pace connections below limits", func() error { return c.restrain(pacing, c.generation) })
 	}

@@ -20,7 +20,8 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 	}
 	limits := HowLimited(p, f)
 	for _, l := range p.Links {
-		checkLink(l, sharesOf(p, l.Name, limits, IDs{}.shareNumbers(p, l.Name, limits)), f, add)
+		shares := sharesOf(p, l.Name, limits, IDs{}.shareNumbers(p, l.Name, limits))
+		checkLink(l, Demand{shares, limits.depart(l.Name)}, f, add)
 	}
 	controller1 := ""
 	matched := matchedByCgroup(p)
@@ -66,7 +67,7 @@ func tooMany(p *policy.Policy, n int) policy.Diagnostic {
 
 type addFunc func(span policy.Span, help, format string, args ...any)
 
-func checkLink(l policy.Link, shares []Share, f Facts, add addFunc) {
+func checkLink(l policy.Link, d Demand, f Facts, add addFunc) {
 	lf, ok := f.Links[l.Name]
 	if !ok {
 		add(l.Span, policy.DidYouMean(l.Name, slices.Sorted(maps.Keys(f.Links)), "ip link shows what there is"),
@@ -82,14 +83,14 @@ func checkLink(l policy.Link, shares []Share, f Facts, add addFunc) {
 	object := fmt.Sprintf("link %q", l.Name)
 	f.checkOwn(object, PromiseEgress, l.Egress, add)
 	f.checkOwn(object, PromiseIngress, l.Ingress, add)
-	rung, why := Choose(l, shares, lf, f.Features)
+	rung, why := Choose(l, d, lf, f.Features)
 	if why != "" && f.Root {
 		at := l.Span
 		if l.Scheduler != policy.Auto {
 			at = l.SchedulerSpan
 		}
 		help, what := "weir doctor shows the ladder; scheduler: none leaves the order to the device", "a strict order"
-		if len(shares) > 0 {
+		if len(d.Shares) > 0 {
 			help, what = "weir doctor shows the ladder; a link is divided by htb, which needs its rate", "a strict order and what workloads are promised"
 		}
 		add(at, help, "link %q: no way to keep %s: %s", l.Name, what, why)
@@ -170,7 +171,7 @@ func (f Facts) checkLimits(p *policy.Policy, w policy.Workload, add addFunc) {
 		f.checkLimit(fmt.Sprintf("workload %q", w.Name), "what goes to prefixes", to[0].Span, add)
 	}
 	for _, l := range sendLimits(p, w.Contract.Egress) {
-		_, why := ChooseLimit(l.Limit, l.on, f)
+		_, why := ChooseLimit(l.Limit, l.on, dividing(p), f)
 		if why == "" || !f.Root {
 			continue
 		}

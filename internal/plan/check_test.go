@@ -129,7 +129,7 @@ workloads:
 	f.Features.SockOps, f.Features.Police, f.Features.Ifb = false, false, false
 	const want = `2:16: link "eth0": no way to hold its egress: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); kernel has no filters that police (cls_matchall, act_police and act_gact) | leave egress out; weir doctor tells what this kernel has
 2:38: link "eth0": no way to hold its ingress: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); kernel has no filters that police (cls_matchall, act_police and act_gact); kernel can not queue what arrives (ifb, cls_u32 and act_mirred) | leave ingress out; weir doctor tells what this kernel has
-4:27: workload "a": no way to hold its limit of link eth1: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); scheduler none of link "eth1" holds nobody to a rate | leave egress out; weir doctor tells what this kernel has`
+4:27: workload "a": no way to hold its limit of link eth1: BPF programs of this kernel can not pace TCP (no cgroup sock_ops); scheduler none of link "eth1" keeps no packet until its time of departure; scheduler none of link "eth1" holds nobody to a rate | leave egress out; weir doctor tells what this kernel has`
 	if got := findings(Check(p, f)); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
@@ -149,7 +149,7 @@ workloads:
   c: {match: [{port: 3}], priority: 3, egress: {max: 1Gbit}}
 `)
 	const (
-		help = "; htb holds one link each, and this limit is of 2 together: name the links" +
+		help = "; kernel has no fq qdisc, which edt waits in; htb holds one link each, and this limit is of 2 together: name the links" +
 			" | leave egress out; weir doctor tells what this kernel has"
 		none      = "no way to hold its limit of all links together: "
 		atomics   = none + "BPF programs of this kernel can not count a limit together (no atomic fetch)" + help
@@ -169,6 +169,7 @@ workloads:
 		"not root": {func(f *Facts) { f.Root, f.Features = false, Features{} }, ""},
 	} {
 		f := hostOf(p)
+		delete(f.Features.Qdiscs, "fq")
 		c.host(&f)
 		if got := findings(Check(p, f)); got != c.want {
 			t.Errorf("%s: got:\n%s\nwant:\n%s", name, got, c.want)

@@ -155,9 +155,15 @@ func limits(f Facts) Finding {
 // unpaced says what holds limits where the kernel can not pace, and which ones nothing does.
 func (f Facts) unpaced() string {
 	htb, police := f.Features.Qdiscs[string(policy.HTB)], f.Features.Police
-	ifb := htb && f.Features.Ifb
+	times, ifb := f.Features.Qdiscs[string(policy.FQ)] && f.Features.TailCalls, htb && f.Features.Ifb
+	sent := times || htb
 	var ways []string
-	if htb {
+	switch {
+	case times && htb:
+		ways = append(ways, "departure times over fq, or a class of htb on one link with a rate, hold what a workload sends")
+	case times:
+		ways = append(ways, "departure times over fq hold what a workload sends")
+	case htb:
 		ways = append(ways, "a class of htb holds what a workload sends on one link with a rate")
 	}
 	if police {
@@ -168,11 +174,11 @@ func (f Facts) unpaced() string {
 	}
 	need := "only egress and ingress need it"
 	switch {
-	case htb && police:
+	case sent && police:
 		need = "only ingress of workloads needs it"
 	case ifb:
 		need = "only ingress of workloads and egress of links need it"
-	case htb:
+	case sent:
 		need = "only ingress and limits of links need it"
 	case police:
 		need = "only egress and ingress of workloads need it"

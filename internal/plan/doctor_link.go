@@ -48,7 +48,7 @@ func linkFindings(f Facts) []Finding {
 		if !queued(f.Links[name]) {
 			continue
 		}
-		rung, why := Choose(policy.Link{Name: name, Scheduler: policy.Auto}, nil, f.Links[name], f.Features)
+		rung, why := Choose(policy.Link{Name: name, Scheduler: policy.Auto}, Demand{}, f.Links[name], f.Features)
 		a := answer{"no rung without a rate", "strict order there"}
 		switch {
 		case why == "":

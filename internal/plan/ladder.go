@@ -30,11 +30,16 @@ var ladder = []step{
 	{policy.FQ, climbFQ},
 }
 
+// A Demand is what limits and shares of workloads ask of a link's queue beside the order.
+type Demand struct {
+	Shares []Share // what they are promised of the link, or held to by its classes
+	Times  bool    // packets have to wait for their times of departure
+}
+
 // Choose returns the rung of a link: the one that the policy names, or the best
 // that the kernel, the device and the link's rate allow. What stands in the way
-// comes back as a reason in words. shares are what workloads are promised of the
-// link.
-func Choose(l policy.Link, shares []Share, f LinkFacts, features Features) (Rung, string) {
+// comes back as a reason in words.
+func Choose(l policy.Link, d Demand, f LinkFacts, features Features) (Rung, string) {
 	if l.Scheduler == policy.None {
 		r := Rung{
 			Queue: Queue{Scheduler: policy.None},
@@ -53,7 +58,10 @@ func Choose(l policy.Link, shares []Share, f LinkFacts, features Features) (Rung
 		}
 		rung, why := s.climb(l, f, features)
 		if why == "" {
-			why = rung.divide(shares)
+			why = rung.divide(d.Shares)
+		}
+		if why == "" && d.Times {
+			why = rung.keepTimes()
 		}
 		if why == "" {
 			rung.Why = because(l, reasons)

@@ -90,7 +90,7 @@ func TestChoose(t *testing.T) {
 			if c.link.Scheduler == "" {
 				c.link.Scheduler = policy.Auto
 			}
-			r, why := Choose(c.link, nil, c.facts, c.features)
+			r, why := Choose(c.link, Demand{}, c.facts, c.features)
 			if r.Scheduler != c.scheduler || r.Rate != c.rate || r.Classes != c.classes || r.Offload != c.offload || r.Idle != c.idle {
 				t.Errorf("rung %+v", r)
 			}
@@ -119,7 +119,7 @@ func TestChooseBuildsWhatCanBeBuilt(t *testing.T) {
 		features := with(rapid.SliceOfDistinct(rapid.SampledFrom([]string{
 			"mqprio", "prio", "ets", "htb", "fq", "fq bands", "fq_codel",
 		}), rapid.ID[string]).Draw(t, "qdiscs")...)
-		r, why := Choose(l, nil, f, features)
+		r, why := Choose(l, Demand{}, f, features)
 		if why != "" {
 			return
 		}

@@ -18,6 +18,8 @@ type Limit struct {
 	Max   policy.Rate       // in bits on the wire, the Ethernet header included; 0: no limit
 	Burst policy.Size       // what may pass at once below Max of that which nobody can pace; 0: what package fair has
 	PPS   policy.PacketRate // of packets, each segment as it is on the wire; 0: no limit
+	// Departs says that departure times hold Max: no budget is charged.
+	Departs bool
 }
 
 // LimitOf is a contract's limit of all links together.
@@ -28,7 +30,9 @@ func ArrivingOf(of policy.Contract) Limit { return limitTo(of.Ingress.Limit) }
 
 // limitTo is a limit as the kernel holds it and gives it back: in whole bytes a
 // second.
-func limitTo(l policy.Limit) Limit { return Limit{l.Max - l.Max%8, l.Burst, l.PPS} }
+func limitTo(l policy.Limit) Limit {
+	return Limit{l.Max - l.Max%8, l.Burst, l.PPS, l.Max != 0 && l.Method == policy.MethodEDT}
+}
 
 // none reports that nothing is limited.
 func (l Limit) none() bool { return l == Limit{} }
@@ -37,7 +41,7 @@ func (l Limit) none() bool { return l == Limit{} }
 // and of packets.
 func (l Limit) Amounts() (all []Limit) {
 	if l.Max != 0 {
-		all = append(all, Limit{Max: l.Max, Burst: l.Burst})
+		all = append(all, Limit{Max: l.Max, Burst: l.Burst, Departs: l.Departs})
 	}
 	if l.PPS != 0 {
 		all = append(all, Limit{PPS: l.PPS})
@@ -131,7 +135,7 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 }
 
 // asWritten is a limit as the policy has it.
-func asWritten(l policy.Limit) Limit { return Limit{l.Max, l.Burst, l.PPS} }
+func asWritten(l policy.Limit) Limit { return Limit{Max: l.Max, Burst: l.Burst, PPS: l.PPS} }
 
 // Terms puts into words what a contract promises: "priority 3, at most 50Mbit,
 // eth1 at most 10Mbit, ingress at most 20Mbit".
@@ -182,7 +186,10 @@ func (l Limit) String() string {
 
 // bandwidth puts the limit of bandwidth into words: "50Mbit", "50Mbit (1MiB at once)".
 func (l Limit) bandwidth() string {
-	if l.Burst == 0 {
+	switch {
+	case l.Departs:
+		return l.Max.String() + " by " + string(policy.MethodEDT)
+	case l.Burst == 0:
 		return l.Max.String()
 	}
 	return l.Max.String() + " (" + l.Burst.String() + " at once)"

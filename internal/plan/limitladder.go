@@ -10,7 +10,7 @@ import (
 
 // A LimitRung is how a limit is held, and what that does not promise.
 type LimitRung struct {
-	Method policy.Method // MethodPace, MethodHTB, MethodPolice or MethodIfb
+	Method policy.Method // MethodPace, MethodEDT, MethodHTB, MethodPolice or MethodIfb
 	Why    string        // in words: why this rung and no better one
 	Lacks  []string      // in words: what it does not promise
 }
@@ -19,13 +19,23 @@ type LimitRung struct {
 // some links, "" if nothing does, and what it lacks there.
 type limitStep struct {
 	method policy.Method
-	climb  func(policy.Limit, []policy.Link, Facts) string
+	climb  func(policy.Limit, []policy.Link, ground) string
 	lacks  []string
+}
+
+// A ground is what limits stand on.
+type ground struct {
+	Facts
+	divided map[string]string // link -> a workload for which htb has to divide it
 }
 
 // sendLadder is the ladder of limits of what workloads send, the best rung first.
 var sendLadder = []limitStep{
 	{policy.MethodPace, climbPace, nil},
+	{policy.MethodEDT, climbTimes, []string{
+		"what waits inside the limit leaves in the order in which it came: up to 100ms behind its own bulk",
+		"what a full line held up leaves as fast as the line when it may, above the limit",
+	}},
 	{policy.MethodHTB, climbClass, []string{
 		"what waits inside the limit waits behind its own bulk",
 		"it ends at the link: none goes across links",
@@ -55,28 +65,29 @@ var arriveLadder = append(slices.Clone(ownLadder), limitStep{policy.MethodIfb, c
 }})
 
 // ChooseLimit returns the rung of a limit of what a workload sends on some links: the
-// one that the policy names, or the best that the kernel and the link allow. What
-// stands in the way comes back as a reason in words.
-func ChooseLimit(limit policy.Limit, links []policy.Link, f Facts) (LimitRung, string) {
-	return climbLimits(sendLadder, limit, links, f)
+// one that the policy names, or the best that the kernel and the link allow. divided
+// names, by link, a workload for which htb has to divide it. What stands in the way comes
+// back as a reason in words.
+func ChooseLimit(limit policy.Limit, links []policy.Link, divided map[string]string, f Facts) (LimitRung, string) {
+	return climbLimits(sendLadder, limit, links, ground{f, divided})
 }
 
 // ChooseOwn is [ChooseLimit] of a link's own limit in one direction: PromiseEgress or
 // PromiseIngress.
 func ChooseOwn(promise string, limit policy.Limit, f Facts) (LimitRung, string) {
 	if promise == PromiseIngress {
-		return climbLimits(arriveLadder, limit, nil, f)
+		return climbLimits(arriveLadder, limit, nil, ground{Facts: f})
 	}
-	return climbLimits(ownLadder, limit, nil, f)
+	return climbLimits(ownLadder, limit, nil, ground{Facts: f})
 }
 
-func climbLimits(ladder []limitStep, limit policy.Limit, links []policy.Link, f Facts) (LimitRung, string) {
+func climbLimits(ladder []limitStep, limit policy.Limit, links []policy.Link, on ground) (LimitRung, string) {
 	var reasons []string
 	for _, s := range ladder {
 		if limit.Method != policy.MethodAuto && limit.Method != s.method {
 			continue
 		}
-		if why := s.climb(limit, links, f); why != "" {
+		if why := s.climb(limit, links, on); why != "" {
 			reasons = append(reasons, why)
 			continue
 		}
@@ -85,11 +96,11 @@ func climbLimits(ladder []limitStep, limit policy.Limit, links []policy.Link, f 
 	return LimitRung{}, strings.Join(reasons, "; ")
 }
 
-func climbPace(_ policy.Limit, _ []policy.Link, f Facts) string {
+func climbPace(_ policy.Limit, _ []policy.Link, f ground) string {
 	return strings.Join(f.Features.NoLimits(), "; ")
 }
 
-func climbClass(limit policy.Limit, links []policy.Link, f Facts) string {
+func climbClass(limit policy.Limit, links []policy.Link, f ground) string {
 	if limit.Burst != 0 {
 		return "htb lets no burst of " + limit.Burst.String() + " through"
 	}
@@ -110,7 +121,7 @@ func climbClass(limit policy.Limit, links []policy.Link, f Facts) string {
 	return why
 }
 
-func climbPolice(limit policy.Limit, _ []policy.Link, f Facts) string {
+func climbPolice(limit policy.Limit, _ []policy.Link, f ground) string {
 	switch {
 	case limit.PPS != 0:
 		return "police counts no packets"
@@ -122,7 +133,7 @@ func climbPolice(limit policy.Limit, _ []policy.Link, f Facts) string {
 	return ""
 }
 
-func climbIfb(limit policy.Limit, _ []policy.Link, f Facts) string {
+func climbIfb(limit policy.Limit, _ []policy.Link, f ground) string {
 	switch {
 	case limit.PPS != 0:
 		return "ifb counts no packets"

@@ -15,30 +15,39 @@ func TestLimitLadder(t *testing.T) {
 		atomics = "BPF programs of this kernel can not count a limit together (no atomic fetch)"
 		best    = "the best there is"
 		asked   = "the policy asks for it"
+		noFQ    = "; kernel has no fq qdisc, which edt waits in"
 	)
 	one := []policy.Link{{Name: "eth0", Scheduler: policy.Auto}}
 	for name, c := range map[string]struct {
-		method policy.Method
-		max    policy.Rate
-		burst  policy.Size
-		pps    policy.PacketRate
-		links  []policy.Link
-		change func(*Facts)
-		want   string // method and why
-		refuse string
+		method  policy.Method
+		max     policy.Rate
+		burst   policy.Size
+		pps     policy.PacketRate
+		links   []policy.Link
+		divided map[string]string
+		change  func(*Facts)
+		want    string // method and why
+		refuse  string
 	}{
 		"auto":              {change: func(*Facts) {}, want: "by pace: " + best},
 		"pace":              {method: policy.MethodPace, change: func(*Facts) {}, want: "by pace: " + asked},
 		"htb":               {method: policy.MethodHTB, change: func(*Facts) {}, want: "by htb: " + asked},
-		"auto, no pace":     {change: func(f *Facts) { f.Features.Atomics = false }, want: "by htb: the best here: " + atomics},
+		"auto, no pace":     {change: func(f *Facts) { f.Features.Atomics = false }, want: "by edt: the best here: " + atomics},
+		"auto, no fq":       {change: func(f *Facts) { f.Features.Atomics = false; delete(f.Features.Qdiscs, "fq") }, want: "by htb: the best here: " + atomics + noFQ},
+		"auto, shaped":      {links: []policy.Link{{Name: "eth0", Scheduler: policy.Auto, Rate: 1e8}}, change: func(f *Facts) { f.Features.Atomics = false }, want: "by htb: the best here: " + atomics + `; htb holds link "eth0" to 100Mbit, and keeps no packet until its time of departure`},
+		"auto, divided":     {divided: map[string]string{"eth0": "x"}, change: func(f *Facts) { f.Features.Atomics = false }, want: "by htb: the best here: " + atomics + `; htb divides link "eth0", as workload "x" asks, and keeps no packet until its time of departure`},
+		"edt":               {method: policy.MethodEDT, change: func(*Facts) {}, want: "by edt: " + asked},
+		"edt on fq":         {method: policy.MethodEDT, links: []policy.Link{{Name: "eth0", Scheduler: policy.FQ}}, change: func(*Facts) {}, want: "by edt: " + asked},
+		"edt on mqprio":     {method: policy.MethodEDT, links: []policy.Link{{Name: "eth0", Scheduler: policy.MQPrio}}, change: func(*Facts) {}, refuse: `scheduler mqprio of link "eth0" keeps no packet until its time of departure`},
+		"edt, and can't":    {method: policy.MethodEDT, change: func(f *Facts) { f.Features.TailCalls = false }, refuse: "BPF programs of this kernel can not go on in the one that gives times of departure (no tail calls from functions)"},
 		"not known":         {change: func(f *Facts) { f.Features.Atomics, f.Features.Unknown[FeatureAtomics] = false, "busy" }, want: "by pace: " + best},
 		"pace, and can't":   {method: policy.MethodPace, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics},
 		"a burst is paced":  {burst: 64 << 10, change: func(*Facts) {}, want: "by pace: " + best},
-		"a burst, no pace":  {burst: 64 << 10, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics + "; htb lets no burst of 64KiB through"},
+		"a burst, no pace":  {burst: 64 << 10, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics + "; edt lets no burst of 64KiB through; htb lets no burst of 64KiB through"},
 		"packets are paced": {pps: 10, change: func(*Facts) {}, want: "by pace: " + best},
-		"packets, no pace":  {pps: 10, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics + "; htb counts no packets"},
+		"packets, no pace":  {pps: 10, change: func(f *Facts) { f.Features.Atomics = false }, refuse: atomics + "; edt counts no packets; htb counts no packets"},
 		"neither": {change: func(f *Facts) { f.Features.Atomics, f.Features.Qdiscs = false, map[string]bool{"prio": true} },
-			refuse: atomics + "; kernel has no htb qdisc"},
+			refuse: atomics + noFQ + "; kernel has no htb qdisc"},
 		"all of the line":         {method: policy.MethodHTB, max: 1_000_000_000, change: func(*Facts) {}, want: "by htb: " + asked},
 		"more than the line":      {method: policy.MethodHTB, max: 1_000_000_008, change: func(*Facts) {}, refuse: "htb has 1Gbit there, less than the limit"},
 		"more than the rate":      {method: policy.MethodHTB, links: []policy.Link{{Name: "eth0", Scheduler: policy.HTB, Rate: 1e6}}, change: func(*Facts) {}, refuse: "htb has 1Mbit there, less than the limit"},
@@ -46,7 +55,8 @@ func TestLimitLadder(t *testing.T) {
 		"a rate in place of it":   {method: policy.MethodHTB, links: []policy.Link{{Name: "eth0", Scheduler: policy.HTB, Rate: 1e8}}, change: func(f *Facts) { f.Links["eth0"] = LinkFacts{} }, want: "by htb: " + asked},
 		"no htb":                  {method: policy.MethodHTB, change: func(f *Facts) { f.Features.Qdiscs = map[string]bool{} }, refuse: "kernel has no htb qdisc"},
 		"another scheduler":       {method: policy.MethodHTB, links: []policy.Link{{Name: "eth0", Scheduler: policy.Prio}}, change: func(*Facts) {}, refuse: `scheduler prio of link "eth0" holds nobody to a rate`},
-		"several links":           {links: append(one, one...), change: func(f *Facts) { f.Features.SockOps = false }, refuse: "BPF programs of this kernel can not pace TCP (no cgroup sock_ops); htb holds one link each, and this limit is of 2 together: name the links"},
+		"several links":           {links: append(one, one...), change: func(f *Facts) { f.Features.SockOps = false; delete(f.Features.Qdiscs, "fq") }, refuse: "BPF programs of this kernel can not pace TCP (no cgroup sock_ops)" + noFQ + "; htb holds one link each, and this limit is of 2 together: name the links"},
+		"several links wait":      {links: append(one, one...), change: func(f *Facts) { f.Features.SockOps = false }, want: "by edt: the best here: BPF programs of this kernel can not pace TCP (no cgroup sock_ops)"},
 		"several links are paced": {links: append(one, one...), change: func(*Facts) {}, want: "by pace: " + best},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,11 +68,11 @@ func TestLimitLadder(t *testing.T) {
 			if c.links == nil {
 				c.links = one
 			}
-			rung, why := ChooseLimit(policy.Limit{Max: c.max, Burst: c.burst, PPS: c.pps, Method: c.method}, c.links, f)
+			rung, why := ChooseLimit(policy.Limit{Max: c.max, Burst: c.burst, PPS: c.pps, Method: c.method}, c.links, c.divided, f)
 			if why != c.refuse || why == "" && rung.String() != c.want {
 				t.Errorf("%s, %q; want %s, %q", rung, why, c.want, c.refuse)
 			}
-			if byHTB := strings.HasPrefix(c.want, "by htb"); byHTB != (len(rung.Lacks) > 0) {
+			if queued := strings.HasPrefix(c.want, "by htb") || strings.HasPrefix(c.want, "by edt"); queued != (len(rung.Lacks) > 0) {
 				t.Errorf("it lacks %q", rung.Lacks)
 			}
 		})
@@ -159,6 +169,7 @@ workloads:
 		t.Fatalf("where it can: %+v", q)
 	}
 	f.Features.Atomics = false
+	delete(f.Features.Qdiscs, "fq")
 	w := wanted(t, p, f, IDs{})
 	if q := w.Links["eth0"].Queue; q.Scheduler != policy.HTB || !slices.Equal(q.Shares, []Share{{Max: 50_000_000}, {Max: 20_000_000}}) {
 		t.Errorf("%+v", q)

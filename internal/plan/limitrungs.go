@@ -38,12 +38,15 @@ func sendLimits(p *policy.Policy, e policy.Egress) (all []sendLimit) {
 // HowLimited chooses the rung of each limit of what workloads send. One that finds none
 // is taken to be on the one that the policy names, or the best.
 func HowLimited(p *policy.Policy, f Facts) LimitRungs {
-	all := LimitRungs{}
+	all, divided := LimitRungs{}, dividing(p)
 	for _, w := range p.Workloads {
 		for _, l := range sendLimits(p, w.Contract.Egress) {
-			rung, why := ChooseLimit(l.Limit, l.on, f)
+			rung, why := ChooseLimit(l.Limit, l.on, divided, f)
 			if why != "" {
 				rung.Method = cmp.Or(l.Method, policy.MethodPace)
+			}
+			if why != "" && rung.Method == policy.MethodEDT {
+				rung.Method = policy.MethodPace // so that no link is to blame, too
 			}
 			if all[w.Name] == nil {
 				all[w.Name] = map[string]LimitRung{}
@@ -66,25 +69,35 @@ func (r LimitRungs) classMax(p *policy.Policy, w policy.Workload, link string) (
 	return least
 }
 
-// paced is the policy without the limits that classes of htb hold.
-func (r LimitRungs) paced(p *policy.Policy) *policy.Policy {
-	if !r.anyClass() {
-		return p
-	}
+// outsideClasses is the policy without the limits that classes of htb hold, in which each
+// that is left names the rung that holds it.
+func (r LimitRungs) outsideClasses(p *policy.Policy) *policy.Policy {
 	q := *p
 	q.Workloads = slices.Clone(p.Workloads)
 	for i := range q.Workloads {
 		w := &q.Workloads[i]
+		if len(r[w.Name]) == 0 {
+			continue
+		}
+		egress := &w.Contract.Egress
+		egress.PerLink = maps.Clone(egress.PerLink)
 		for link, rung := range r[w.Name] {
-			if rung.Method != policy.MethodHTB {
-				continue
+			limit := egress.Limit
+			if link != EveryLink {
+				limit = egress.PerLink[link]
 			}
-			if link == EveryLink {
-				w.Contract.Egress.Limit = policy.Limit{}
-				continue
+			limit.Method = rung.Method
+			if rung.Method == policy.MethodHTB {
+				limit = policy.Limit{}
 			}
-			w.Contract.Egress.PerLink = maps.Clone(w.Contract.Egress.PerLink)
-			delete(w.Contract.Egress.PerLink, link)
+			switch {
+			case link == EveryLink:
+				egress.Limit = limit
+			case limit == (policy.Limit{}):
+				delete(egress.PerLink, link)
+			default:
+				egress.PerLink[link] = limit
+			}
 		}
 	}
 	return &q

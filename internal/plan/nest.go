@@ -47,11 +47,11 @@ type Unbound struct {
 
 // unbound returns the limits that do not bind all that is below their cgroups of
 // this host, in order of position. What a tag has beside them is reckoned with:
-// anybody may be given one. paced is the policy without the limits of classes.
-func (w *Want) unbound(p, paced *policy.Policy, f Facts) []Unbound {
+// anybody may be given one. charged is the policy without the limits of classes.
+func (w *Want) unbound(p, charged *policy.Policy, f Facts) []Unbound {
 	held := w.holdings(p, f)
 	limited := map[string]bool{}
-	for _, wl := range paced.Workloads {
+	for _, wl := range charged.Workloads {
 		limited[wl.Name] = wl.Contract.Limited()
 	}
 	workloads := map[ContractID]*policy.Workload{}

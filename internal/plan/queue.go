@@ -30,11 +30,13 @@ type ClassMap [policy.Levels]uint8
 // A Leaf is the kind of queue inside a class.
 type Leaf string
 
-// The leaves, best first. A bfifo is bounded in bytes, so that a class of
+// The leaves of a class, best first; LeafFQ is taken only where packets wait for their times of
+// departure. A bfifo is bounded in bytes, so that a class of
 // 64 KiB super-packets holds milliseconds and not seconds.
 const (
 	LeafFQCodel Leaf = "fq_codel"
 	LeafBFIFO   Leaf = "bfifo"
+	LeafFQ      Leaf = "fq"
 	LeafDefault Leaf = "" // the scheduler has no leaves of ours (fq)
 )
 
@@ -139,7 +141,7 @@ func (q Queue) checkRate() error {
 		if q.Rate != 0 {
 			return fmt.Errorf("%s can not be shaped to a rate", q.Scheduler)
 		}
-		if q.Leaf != LeafDefault {
+		if q.Leaf != LeafDefault && (q.Scheduler != policy.FQ || q.Leaf != LeafFQ) {
 			return fmt.Errorf("%s has no leaves of ours", q.Scheduler)
 		}
 		return nil
@@ -150,6 +152,9 @@ func (q Queue) checkRate() error {
 	}
 	if q.Rate != 0 && q.Rate < MinRate {
 		return fmt.Errorf("rate %s is below %s", q.Rate, MinRate)
+	}
+	if q.Leaf == LeafFQ && q.Rate == 0 {
+		return nil
 	}
 	if q.Leaf != LeafBFIFO && q.Leaf != LeafFQCodel {
 		return fmt.Errorf("%s needs a leaf of kind %s or %s, not %q", q.Scheduler, LeafFQCodel, LeafBFIFO, q.Leaf)

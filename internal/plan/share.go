@@ -192,10 +192,14 @@ func countShares(shares []Share) (n int) {
 	return n
 }
 
-// Widened is the queue with the shares that are about to go from it, at next to
-// nothing: whose packets still go there loses no more than what was promised, and is held
-// to what it was.
+// Widened is the queue with what is about to go from it. Shares are at next to nothing:
+// whose packets still go there loses no more than what was promised, and is held
+// to what it was. Times of departure are kept.
 func (q Queue) Widened(before Queue) Queue {
+	if before.Leaf == LeafFQ && q.Scheduler == before.Scheduler && q.Rate == 0 {
+		q.Leaf = LeafFQ
+		return q
+	}
 	if q.Scheduler != policy.HTB || before.Scheduler != policy.HTB || q.Leaves() != before.Leaves() {
 		return q // it is built anew
 	}

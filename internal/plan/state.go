@@ -12,22 +12,29 @@ type State struct {
 	Groups    map[string]Group    // the name of a workload -> its v1 net_prio group
 }
 
-// CountLimits returns how many limits hold on all links together, those of prefixes
-// included, and how many on
-// one of them alone: those of workloads, and a link's own in either direction. One of
-// bandwidth and of packets counts as two. What
-// sockets may receive is on no link and is not counted: that is Rules.Arriving.
+// Budgets is how many budgets the programs charge for it.
+func (l Limit) Budgets() int {
+	if l.Departs {
+		return 0
+	}
+	return len(l.Amounts())
+}
+
+// CountLimits returns how many limits hold that are paced: on all links together, those of
+// prefixes included, and on one of them alone, those of workloads and a link's own in either
+// direction. One of bandwidth and of packets counts as two. What sockets may receive is on no
+// link and is not counted: that is Rules.Arriving.
 func (s State) CountLimits() (together, here int) {
 	for _, l := range s.Links {
 		for _, p := range l.Rules.Contracts {
-			here += len(p.Here.Amounts())
+			here += p.Here.Budgets()
 		}
 		for _, own := range []Limit{l.Rules.Egress, l.Rules.Ingress} {
-			here += len(own.Amounts())
+			here += own.Budgets()
 		}
 	}
 	for _, l := range s.Rules.Limits {
-		together += len(l.Amounts())
+		together += l.Budgets()
 	}
 	return together + s.Rules.countToward(), here
 }

@@ -66,13 +66,14 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	}
 	w.Contracts = w.IDs.Names
 	w.IDs.Shares, w.IDs.Toward = map[string]map[string]int{}, ids.towardNumbers(p)
-	paced := w.LimitRungs.paced(p)
+	charged := w.LimitRungs.outsideClasses(p)
 	for _, l := range p.Links {
 		numbers := ids.shareNumbers(p, l.Name, w.LimitRungs)
 		if len(numbers) > 0 {
 			w.IDs.Shares[l.Name] = numbers
 		}
-		rung, _ := Choose(l, sharesOf(p, l.Name, w.LimitRungs, numbers), f.Links[l.Name], f.Features)
+		demand := Demand{sharesOf(p, l.Name, w.LimitRungs, numbers), w.LimitRungs.depart(l.Name)}
+		rung, _ := Choose(l, demand, f.Links[l.Name], f.Features)
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung
 		w.Before[l.Name] = f.Links[l.Name].Root
@@ -80,7 +81,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		if len(own) > 0 {
 			w.OwnRungs[l.Name] = own
 		}
-		rules := linkRules(paced, own.paced(l), rung.Queue, f.Links[l.Name], w.IDs, explicit)
+		rules := linkRules(charged, own.paced(l), rung.Queue, f.Links[l.Name], w.IDs, explicit)
 		w.Links[l.Name] = LinkState{
 			Index: f.Links[l.Name].Index, Queue: rung.Queue,
 			Attached: true, Ingress: !rules.Ingress.none(), Rules: rules, Policed: own.policed(l), Detour: own.detour(l, f.Features),
@@ -90,11 +91,11 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	if policy.Errors(errs).Sort(); len(errs) > 0 {
 		return nil, errs
 	}
-	w.Rules.Limits, w.Rules.Arriving = limitsOf(paced, w.IDs, explicit)
+	w.Rules.Limits, w.Rules.Arriving = limitsOf(charged, w.IDs, explicit)
 	w.Rules.Toward = towardOf(p, w.IDs)
-	w.Rules.Blocs = w.blocs(paced)
+	w.Rules.Blocs = w.blocs(charged)
 	w.Receives = len(w.Rules.Arriving) > 0
-	w.Unbound = w.unbound(p, paced, f)
+	w.Unbound = w.unbound(p, charged, f)
 	for _, wl := range p.Workloads {
 		if wl.Via == policy.ViaNetPrio {
 			w.Groups[wl.Name] = Group{Default: wl.Contract.Priority.Default, PerLink: wl.Contract.Priority.PerLink}

@@ -16,14 +16,17 @@ type Weight = policy.Weight
 // blocs are the limits of a policy, without those of classes, in which the packets of
 // workloads with a weight count as so many flows: those of cgroups that may be further up,
 // and those of links.
-func (w *Want) blocs(paced *policy.Policy) map[Owner]Weight {
+func (w *Want) blocs(charged *policy.Policy) map[Owner]Weight {
 	blocs := map[Owner]Weight{}
-	for _, member := range paced.Workloads {
+	for _, member := range charged.Workloads {
 		weight, id := member.Contract.Egress.Weight, w.Contracts[member.Name].ID
 		if weight == 0 || member.Via != policy.ViaBPF {
 			continue
 		}
 		join := func(of Owner, l Limit) {
+			if l.Departs {
+				return // a line knows no flows
+			}
 			of.Member = id
 			for _, one := range l.Amounts() {
 				of.Packets = one.PPS != 0
@@ -34,7 +37,7 @@ func (w *Want) blocs(paced *policy.Policy) map[Owner]Weight {
 			join(Owner{Contract: OwnEgress, Link: l.Index}, l.Rules.Egress)
 			join(Owner{Contract: OwnIngress, Link: l.Index}, l.Rules.Ingress)
 		}
-		for _, other := range paced.Workloads {
+		for _, other := range charged.Workloads {
 			if !mayLieBelow(member, other) {
 				continue
 			}
@@ -128,6 +131,9 @@ func weightOrNone(w Weight) string {
 	return w.String()
 }
 
+// flowless are the rungs of limits of workloads that know no flows, and so no weights.
+var flowless = map[policy.Method]string{policy.MethodEDT: "times of departure hold", policy.MethodHTB: "a class of htb holds"}
+
 // checkWeight asks for a limit that a workload with a weight may share, and that none of
 // these is held by what knows no weights.
 func checkWeight(p *policy.Policy, w policy.Workload, limits LimitRungs, f Facts, add addFunc) {
@@ -152,9 +158,9 @@ func checkWeight(p *policy.Policy, w policy.Workload, limits LimitRungs, f Facts
 		}
 		shares = true
 		for _, rung := range limits[other.Name] {
-			if rung.Method == policy.MethodHTB {
+			if how := flowless[rung.Method]; how != "" {
 				add(egress.Span, "leave weight out, or have that limit paced",
-					"workload %q: its weight counts for nothing in a limit of workload %q: a class of htb holds that", w.Name, other.Name)
+					"workload %q: its weight counts for nothing in a limit of workload %q: %s that", w.Name, other.Name, how)
 				break
 			}
 		}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -12,6 +13,9 @@ import (
 func (q Queue) Written(level policy.Level) uint32 {
 	if q.Scheduler == policy.HTB {
 		return RootHandle<<16 | q.ClassMinor(int(q.Map[level]), 0)
+	}
+	if q.Leaf == LeafFQ {
+		return q.writtenOverFQ(level)
 	}
 	return uint32(level)
 }
@@ -28,7 +32,10 @@ func (q Queue) ClassOf(written uint32) uint8 {
 	case isShare:
 		return uint8(q.Classes)
 	case written>>16 == RootHandle:
-		class, _, ok := q.OfMinor(written & 0xffff)
+		class, ok := q.ofBand(written & 0xffff)
+		if !ok {
+			class, _, ok = q.OfMinor(written & 0xffff)
+		}
 		if !ok { // of a queue that is gone: htb's default
 			return q.Map[0]
 		}
@@ -45,6 +52,9 @@ func (q Queue) Describe(written uint32) string {
 	case written>>16 == RootHandle:
 		if n, ok := q.ShareOf(written); ok {
 			return q.Shares[n].String()
+		}
+		if class, ok := q.ofBand(written & 0xffff); ok {
+			return fmt.Sprintf("priority %d", slices.Index(q.Map[:], uint8(class)))
 		}
 		class, _, ok := q.OfMinor(written & 0xffff)
 		if !ok || q.Scheduler != policy.HTB { // it was written for a queue that is gone
@@ -66,6 +76,12 @@ func (q Queue) String() string {
 	}
 	if q.Rate != 0 {
 		text += " at " + q.Rate.String()
+	}
+	if q.Leaf == LeafFQ && q.Scheduler != policy.FQ {
+		text += " over fq"
+	}
+	if q.Leaf == LeafFQ {
+		text += ", which keeps times of departure"
 	}
 	shares, limits := 0, 0
 	for _, s := range q.Shares {

@@ -11,6 +11,7 @@ type Method string
 const (
 	MethodAuto   Method = ""       // in a file "auto", or left out
 	MethodPace   Method = "pace"   // TCP of this host is paced, a bucket holds the rest
+	MethodEDT    Method = "edt"    // of a workload: packets wait in the link's fq for their times of departure
 	MethodHTB    Method = "htb"    // of a workload: a class of the link's own HTB
 	MethodPolice Method = "police" // of a link: a filter of tc drops what is above
 	MethodIfb    Method = "ifb"    // of what arrives by a link: it waits in the queue of a device of kind ifb
@@ -29,7 +30,7 @@ func (m Method) String() string {
 }
 
 // sendMethods returns what the method of a limit can be of what a workload sends.
-func sendMethods() []Method { return []Method{MethodAuto, MethodPace, MethodHTB} }
+func sendMethods() []Method { return []Method{MethodAuto, MethodPace, MethodEDT, MethodHTB} }
 
 // linkMethods returns what the method of a link's own limit can be in one direction.
 func linkMethods(arrives bool) []Method {
@@ -50,8 +51,8 @@ func parseMethod(s string, methods []Method) (Method, error) {
 		names = append(names, known.String())
 	}
 	switch Method(s) {
-	case MethodHTB:
-		return MethodAuto, &ValueError{"method htb holds what a workload sends, and no limit of a link itself", possible(names)}
+	case MethodEDT, MethodHTB:
+		return MethodAuto, &ValueError{"method " + s + " holds what a workload sends, and no limit of a link itself", possible(names)}
 	case MethodPolice:
 		return MethodAuto, &ValueError{"method police holds a limit of a link itself, and none of a workload", possible(names)}
 	case MethodIfb:
@@ -64,8 +65,11 @@ func parseMethod(s string, methods []Method) (Method, error) {
 // that it is of; onLinks is false where they are not known, or wrong.
 func (m *meaning) sendMethod(raw rawBandwidth, links []string, onLinks bool) Method {
 	method := m.method(raw, sendMethods())
-	if method == MethodHTB && raw.burst.given() {
-		m.report(raw.method.span, "method htb lets no burst through: only the buckets of method pace have one", "leave burst out, or method")
+	if (method == MethodEDT || method == MethodHTB) && raw.burst.given() {
+		m.report(raw.method.span, "method "+string(method)+" lets no burst through: only the buckets of method pace have one", "leave burst out, or method")
+	}
+	if method == MethodEDT && onLinks {
+		m.keepTimes(raw, links)
 	}
 	if method == MethodHTB && onLinks {
 		m.oneLine(raw, links)
@@ -120,5 +124,22 @@ func (m *meaning) oneLine(raw rawBandwidth, links []string) {
 	if s := link.Scheduler; s != Auto && s != HTB && s != "" {
 		m.report(raw.method.span, "scheduler "+string(s)+" of link "+quote(link.Name)+" holds nobody to a rate",
 			"scheduler: htb does, and auto takes it; or leave method out")
+	}
+}
+
+// keepTimes reports links that keep no packet until its time of departure.
+func (m *meaning) keepTimes(raw rawBandwidth, links []string) {
+	for _, name := range links {
+		link := m.links[name]
+		if link == nil || link.Scheduler == "" {
+			continue // not declared, or wrong, as was reported
+		}
+		switch s := link.Scheduler; s {
+		case Auto, Prio, ETS, FQ:
+		default:
+			m.report(raw.method.span, "scheduler "+string(s)+" of link "+quote(name)+" keeps no packet until its time of departure",
+				"scheduler: prio, ets or fq does, over fq, and auto takes one; or leave method out")
+			return
+		}
 	}
 }

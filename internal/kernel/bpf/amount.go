@@ -55,6 +55,14 @@ func both(of plan.Owner) [2]plan.Owner {
 	return [...]plan.Owner{bytes, packets}
 }
 
+// setAmounts has a limit held: by budgets, whose numbers it returns, or by departure times.
+func (g *Generation) setAmounts(of plan.Owner, l plan.Limit) (bytes, packets budgetNumber, err error) {
+	if l.Departs {
+		return none, none, g.setDeparture(of, l)
+	}
+	return g.setBudgets(of, l)
+}
+
 // setBudgets is setBudget of both amounts of a limit.
 func (g *Generation) setBudgets(of plan.Owner, l plan.Limit) (bytes, packets budgetNumber, err error) {
 	var numbers [2]budgetNumber

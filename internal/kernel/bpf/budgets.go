@@ -219,5 +219,5 @@ func (g *Generation) SettleLimits() error {
 			err = errors.Join(err, g.putBudget(is.number, b))
 		}
 	}
-	return err
+	return errors.Join(err, g.settleDepartures())
 }

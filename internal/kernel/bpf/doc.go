@@ -9,6 +9,7 @@ package bpf
 //go:generate object -type limited linkEgress ../../../bpf/link_egress.bpf.c
 //go:generate object socketCreate ../../../bpf/socket_create.bpf.c
 //go:generate object limit ../../../bpf/limit.bpf.c
+//go:generate object depart ../../../bpf/depart.bpf.c
 //go:generate object linkIngress ../../../bpf/link_ingress.bpf.c
 //go:generate object socketIngress ../../../bpf/socket_ingress.bpf.c
 //go:generate object pace ../../../bpf/pace.bpf.c

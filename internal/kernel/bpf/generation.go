@@ -30,6 +30,8 @@ type Generation struct {
 
 	numbered *numbering            // of the budgets, once it is known
 	wanted   map[plan.Owner]amount // the limits that it was given
+
+	departing map[departDeparting]uint64 // those of them that are held by departure times, bytes a second
 }
 
 // Options says how large the tables are and what the births watch.
@@ -82,11 +84,11 @@ func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 	budgets := o.LinkLimits
 	for _, limits := range []map[plan.ContractID]plan.Limit{rules.Limits, rules.Arriving} {
 		for _, l := range limits {
-			budgets += len(l.Amounts())
+			budgets += l.Budgets()
 		}
 	}
 	for _, t := range rules.Toward { // prefixes of one limit share it, so these may be fewer
-		budgets += len(t.Limit.Amounts())
+		budgets += t.Limit.Budgets()
 	}
 	budgets += len(rules.Blocs)
 	if err == nil && (o.Limits || budgets > 0) {
@@ -193,6 +195,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 		limitMapPaces:           g.memory.paces,
 		socketIngressMapWindows: g.memory.windows,
 		limitMapBudgets:         g.memory.budgets,
+		departMapDepartures:     g.memory.departures,
 		socketCreateMapTasks:    g.memory.tasks,
 	}
 	for name, m := range g.tables {

@@ -157,6 +157,7 @@ type limitToward struct {
 const (
 	limitMapBlocs    = "blocs"
 	limitMapBudgets  = "budgets"
+	limitMapLimiter  = "limiter"
 	limitMapLinks    = "links"
 	limitMapPaces    = "paces"
 	limitMapPrefixes = "prefixes"
@@ -214,6 +215,7 @@ type limitProgramSpecs struct {
 type limitMapSpecs struct {
 	Blocs    *ebpf.MapSpec `ebpf:"blocs"`
 	Budgets  *ebpf.MapSpec `ebpf:"budgets"`
+	Limiter  *ebpf.MapSpec `ebpf:"limiter"`
 	Links    *ebpf.MapSpec `ebpf:"links"`
 	Paces    *ebpf.MapSpec `ebpf:"paces"`
 	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
@@ -247,6 +249,7 @@ func (o *limitObjects) Close() error {
 type limitMaps struct {
 	Blocs    *ebpf.Map `ebpf:"blocs"`
 	Budgets  *ebpf.Map `ebpf:"budgets"`
+	Limiter  *ebpf.Map `ebpf:"limiter"`
 	Links    *ebpf.Map `ebpf:"links"`
 	Paces    *ebpf.Map `ebpf:"paces"`
 	Prefixes *ebpf.Map `ebpf:"prefixes"`
@@ -256,6 +259,7 @@ func (m *limitMaps) Close() error {
 	return _LimitClose(
 		m.Blocs,
 		m.Budgets,
+		m.Limiter,
 		m.Links,
 		m.Paces,
 		m.Prefixes,

@@ -21,10 +21,10 @@ var ErrNoLimits = errors.New("the programs in force hold no limits")
 // is no room for any.
 func (g *Generation) asksLimits() bool { return g.memory.budgets.MaxEntries() > 1 }
 
-// fillLimits gives each limited contract its budget.
+// fillLimits gives each limited contract its budget, or its departure.
 func (g *Generation) fillLimits(limits map[plan.ContractID]plan.Limit) error {
 	for _, id := range slices.Sorted(maps.Keys(limits)) {
-		if _, _, err := g.setBudgets(plan.Owner{Contract: id}, limits[id]); err != nil {
+		if _, _, err := g.setAmounts(plan.Owner{Contract: id}, limits[id]); err != nil {
 			return err
 		}
 	}
@@ -41,6 +41,12 @@ func (g *Generation) ensureLimiter() error {
 	return g.loadLimiter()
 }
 
+// Where link_egress finds the programs of limits, as enum limiter_slot has it.
+const (
+	slotLimit uint32 = iota
+	slotDepart
+)
+
 // loadLimiter gives link_egress the program that charges limits.
 func (g *Generation) loadLimiter() error {
 	spec, err := copied(parseLimit)
@@ -52,16 +58,19 @@ func (g *Generation) loadLimiter() error {
 		return fmt.Errorf("load limit: %w", err)
 	}
 	defer programs.Close()
-	if err := g.tables[linkEgressMapLimiter].Put(uint32(0), programs.Limit); err != nil {
+	if err := g.tables[linkEgressMapLimiter].Put(slotLimit, programs.Limit); err != nil {
 		return fmt.Errorf("publish limit: %w", err)
 	}
 	return nil
 }
 
 // chargesLimits reports whether link_egress has the program that charges limits.
-func (g *Generation) chargesLimits() (bool, error) {
+func (g *Generation) chargesLimits() (bool, error) { return g.hasLimiter(slotLimit) }
+
+// hasLimiter reports whether link_egress has one of the programs of limits.
+func (g *Generation) hasLimiter(slot uint32) (bool, error) {
 	var program uint32
-	err := g.tables[linkEgressMapLimiter].Lookup(uint32(0), &program)
+	err := g.tables[linkEgressMapLimiter].Lookup(slot, &program)
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		return false, nil
 	}
@@ -142,7 +151,7 @@ func (g *Generation) RemoveLimit(id plan.ContractID) error {
 	return g.removeBudgets(plan.Owner{Contract: id})
 }
 
-// HasLimits reports whether anything that is sent has a limit.
+// HasLimits reports whether anything that is sent has a limit that is paced.
 func (g *Generation) HasLimits() (bool, error) {
 	all, err := g.charged()
 	if err != nil {
@@ -159,35 +168,37 @@ func (g *Generation) HasLimits() (bool, error) {
 // limits reads back what the contracts may take of all links together: nothing
 // where no program charges them.
 func (g *Generation) limits() (map[plan.ContractID]plan.Limit, error) {
-	all, err := g.budgets()
-	if err != nil {
+	budgets, err1 := g.budgets()
+	departures, err2 := g.departures()
+	if err := errors.Join(err1, err2); err != nil || len(budgets)+len(departures) == 0 {
 		return nil, err
 	}
-	var limits map[plan.ContractID]plan.Limit
-	for _, b := range all {
-		if b.Link != 0 || b.Toward != 0 || b.Member != 0 {
-			continue
+	limits := make(map[plan.ContractID]plan.Limit, len(budgets)+len(departures))
+	for _, b := range budgets {
+		if of := owner(b); of.Link == 0 && of.Toward == 0 && b.Member == 0 {
+			limits[of.Contract] = amountIn(b).join(limits[of.Contract], of)
 		}
-		if limits == nil {
-			limits = make(map[plan.ContractID]plan.Limit, len(all))
+	}
+	for of, d := range departures {
+		if of.Link == 0 {
+			limits[of.Contract] = d.limit()
 		}
-		of := owner(b)
-		limits[of.Contract] = amountIn(b).join(limits[of.Contract], of)
 	}
 	return limits, nil
 }
 
 // Held returns what became of the packets below each limit, and in each bloc.
 func (g *Generation) Held() (map[plan.Owner]plan.Held, error) {
-	all, err := g.budgets()
-	if err != nil {
+	all, err1 := g.budgets()
+	departures, err2 := g.departures()
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
 		return nil, fmt.Errorf("read clock: %w", err)
 	}
-	held := make(map[plan.Owner]plan.Held, len(all))
+	held := make(map[plan.Owner]plan.Held, len(all)+len(departures))
 	for _, b := range all {
 		// A window ends with a packet: long after it the last one was idle.
 		if uint64(now.Nano())-b.Window >= uint64(2*plan.LimitWindow) {
@@ -208,5 +219,8 @@ func (g *Generation) Held() (map[plan.Owner]plan.Held, error) {
 		held[of] = h
 	}
 	addBlocs(held)
+	for of, d := range departures {
+		held[of] = d.held(now)
+	}
 	return held, nil
 }

@@ -67,8 +67,10 @@ type linkEgressIdentity struct {
 type linkEgressLimited uint8
 
 const (
-	linkEgressLimitedHAS_BUDGETS linkEgressLimited = 1
-	linkEgressLimitedHAS_WEIGHT  linkEgressLimited = 2
+	linkEgressLimitedHAS_BUDGETS      linkEgressLimited = 1
+	linkEgressLimitedHAS_WEIGHT       linkEgressLimited = 2
+	linkEgressLimitedDEPARTS_TOGETHER linkEgressLimited = 4
+	linkEgressLimitedDEPARTS_HERE     linkEgressLimited = 8
 )
 
 type linkEgressLinkNumber uint32

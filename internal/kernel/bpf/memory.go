@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets *ebpf.Map
+	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets, departures *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -37,6 +37,10 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 		return m, err
 	}
 	receive, err := copied(parseReceive)
+	if err != nil {
+		return m, err
+	}
+	depart, err := copied(parseDepart)
 	if err != nil {
 		return m, err
 	}
@@ -68,6 +72,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.paces = open(limit.Maps[limitMapPaces])
 	m.windows = open(receive.Maps[socketIngressMapWindows])
 	m.budgets = open(limit.Maps[limitMapBudgets])
+	m.departures = open(depart.Maps[departMapDepartures])
 	if err == nil {
 		err = absent
 	}
@@ -88,6 +93,7 @@ func (m memory) Close() {
 	m.paces.Close()
 	m.windows.Close()
 	m.budgets.Close()
+	m.departures.Close()
 }
 
 // openTable opens a pinned table of any size that has the shape of spec.

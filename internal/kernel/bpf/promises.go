@@ -26,21 +26,21 @@ func (g *Generation) fillPromises(index int, m *ebpf.Map, promises map[plan.Cont
 }
 
 // contract is the kernel's view of a promise. The limit of this link alone gets its
-// budget here; the one of all links together has it.
+// budget here, or its departure; the one of all links together has it.
 func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (linkEgressContract, error) {
 	c := linkEgressContract{Priority: p.Priority, Serial: p.Serial}
 	if id < plan.FirstID { // a link's own limits go by these
 		return c, nil
 	}
 	if p.Limited {
-		all, err := g.numbers()
-		if err != nil {
+		if err := g.limitTogether(&c, plan.Owner{Contract: id}); err != nil {
 			return c, err
 		}
-		of := both(plan.Owner{Contract: id})
-		c.Together, c.TogetherPackets = uint16(all.of[of[0]].number), uint16(all.of[of[1]].number)
 	}
-	bytes, packets, err := g.setBudgets(plan.Owner{Contract: id, Link: index}, p.Here)
+	bytes, packets, err := g.setAmounts(plan.Owner{Contract: id, Link: index}, p.Here)
+	if p.Here.Departs {
+		c.Limited |= linkEgressLimitedDEPARTS_HERE
+	}
 	c.Here, c.HerePackets = uint16(bytes), uint16(packets)
 	c.Prefixes = flag(p.Toward)
 	if p.Toward || c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none) {
@@ -50,6 +50,29 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 		c.Limited |= linkEgressLimitedHAS_WEIGHT
 	}
 	return c, err
+}
+
+// limitTogether fills in how a contract's limit of all links together is held. Until the
+// limits are settled an older generation's may be there beside it.
+func (g *Generation) limitTogether(c *linkEgressContract, of plan.Owner) error {
+	if _, departs := g.departing[departing(of)]; departs {
+		c.Limited |= linkEgressLimitedDEPARTS_TOGETHER
+		return nil
+	}
+	all, err := g.numbers()
+	if err != nil {
+		return err
+	}
+	amounts := both(of)
+	c.Together, c.TogetherPackets = uint16(all.of[amounts[0]].number), uint16(all.of[amounts[1]].number)
+	if c.Together|c.TogetherPackets != uint16(none) {
+		return nil
+	}
+	departures, err := g.departures() // of a generation that is in force
+	if departures[of].Rate != 0 {
+		c.Limited |= linkEgressLimitedDEPARTS_TOGETHER
+	}
+	return err
 }
 
 // Promises reads back what the contracts mean on a link. Contracts that keep the
@@ -67,18 +90,29 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 	if err != nil {
 		return nil, err
 	}
+	departures, err := g.departures()
+	if err != nil {
+		return nil, err
+	}
 	promises := map[plan.ContractID]plan.Promise{}
 	for id, c := range all {
 		if id >= uint32(plan.FirstID) && c.Serial == 0 && c.Priority == plan.Keep {
 			continue
 		}
 		p := plan.Promise{Priority: c.Priority, Serial: c.Serial, Weighted: c.Limited&linkEgressLimitedHAS_WEIGHT != 0}
+		together := plan.Owner{Contract: plan.ContractID(id)}
+		here := plan.Owner{Contract: plan.ContractID(id), Link: index}
 		if c.Limited&linkEgressLimitedHAS_BUDGETS != 0 {
 			p.Toward = c.Prefixes != 0
-			together := plan.Owner{Contract: plan.ContractID(id)}
 			l := limits.named(together, c.Together, c.TogetherPackets)
 			p.Limited = l != (plan.Limit{}) && l == limits.limitOf(together)
-			p.Here = limits.named(plan.Owner{Contract: plan.ContractID(id), Link: index}, c.Here, c.HerePackets)
+			p.Here = limits.named(here, c.Here, c.HerePackets)
+		}
+		if c.Limited&linkEgressLimitedDEPARTS_TOGETHER != 0 {
+			p.Limited = departures[together].Rate != 0
+		}
+		if c.Limited&linkEgressLimitedDEPARTS_HERE != 0 {
+			p.Here = departures[here].limit()
 		}
 		promises[plan.ContractID(id)] = p
 	}

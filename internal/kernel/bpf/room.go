@@ -16,7 +16,8 @@ import (
 //	identities verdicts arrivals tasks
 //	                             what is remembered of sockets and processes
 //	aboves                       what else binds sockets
-//	budgets paces windows        the limits, and how connections below them are held back
+//	budgets departures paces windows
+//	                             the limits, and how connections below them are held back
 //	socket_create socket_ingress pace window
 //	                             the attachments to the scope's cgroup
 //	links/IFINDEX                the attachment to each link (tcx)

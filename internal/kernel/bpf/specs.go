@@ -15,6 +15,7 @@ var (
 	parseIngress = sync.OnceValues(loadLinkIngress)
 	parseReceive = sync.OnceValues(loadSocketIngress)
 	parseLimit   = sync.OnceValues(loadLimit)
+	parseDepart  = sync.OnceValues(loadDepart)
 	parsePace    = sync.OnceValues(loadPace)
 	parseWindow  = sync.OnceValues(loadWindow)
 	parseRelimit = sync.OnceValues(loadRelimit)

@@ -153,6 +153,10 @@ func queueCases() []queueCase {
 		{"mqprio 4", bands(policy.MQPrio, 0, 4, plan.LeafDefault), []string{"mqprio qdisc"}},
 		{"mqprio 3", bands(policy.MQPrio, 0, 3, plan.LeafDefault), []string{"mqprio qdisc"}},
 		{"fq", plan.Queue{Scheduler: policy.FQ, Classes: 1}, []string{"fq qdisc"}},
+		{"prio over fq", bands(policy.Prio, 0, 16, plan.LeafFQ), []string{"prio qdisc", "fq qdisc"}},
+		{"ets over fq", bands(policy.ETS, 0, 4, plan.LeafFQ), []string{"ets qdisc", "fq qdisc"}},
+		{"fq for times", plan.Queue{Scheduler: policy.FQ, Classes: 1, Leaf: plan.LeafFQ}, []string{"fq qdisc"}},
+		{"fq banded for times", plan.Queue{Scheduler: policy.FQ, Classes: 3, Map: three, Leaf: plan.LeafFQ}, []string{"fq qdisc", "fq bands"}},
 		{"fq banded", plan.Queue{Scheduler: policy.FQ, Classes: 3, Map: three}, []string{"fq qdisc", "fq bands"}},
 	}
 }

@@ -16,7 +16,7 @@ func onLadder(t *testing.T, s policy.Scheduler, rate policy.Rate, txQueues int) 
 	testutil.Needs(t, string(s)+" qdisc")
 	has, _ := Probe()
 	link := policy.Link{Scheduler: s, Rate: rate}
-	rung, why := plan.Choose(link, nil, plan.LinkFacts{TXQueues: txQueues}, plan.Features{Qdiscs: has})
+	rung, why := plan.Choose(link, plan.Demand{}, plan.LinkFacts{TXQueues: txQueues}, plan.Features{Qdiscs: has})
 	if why != "" {
 		t.Fatalf("%s at %v: %s", s, rate, why)
 	}

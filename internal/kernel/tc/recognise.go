@@ -110,10 +110,14 @@ func (all entries) recogniseBands(o optionSet, rate policy.Rate) plan.Queue {
 }
 
 func recogniseFQ(o fq) plan.Queue {
-	if !o.banded || o.bandMap == fqDefaultMap() {
-		return plan.Queue{Scheduler: policy.FQ, Classes: 1}
+	q := plan.Queue{Scheduler: policy.FQ, Classes: 1}
+	if o.fqRoom == fqTimes() {
+		q.Leaf = plan.LeafFQ
 	}
-	q := plan.Queue{Scheduler: policy.FQ, Classes: fqBands}
+	if !o.banded || o.bandMap == fqDefaultMap() {
+		return q
+	}
+	q.Classes = fqBands
 	for p, band := range o.bandMap {
 		q.Map[p] = fqBands - 1 - band
 	}

@@ -78,7 +78,7 @@ func TestBucketSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		features := plan.Features{Qdiscs: map[string]bool{"htb": true, "bfifo": true}}
 		rate := policy.Rate(rapid.Uint64Range(uint64(plan.MinRate), 1e12).Draw(t, "rate"))
-		rung, why := plan.Choose(policy.Link{Rate: rate, Scheduler: policy.Auto}, nil, plan.LinkFacts{}, features)
+		rung, why := plan.Choose(policy.Link{Rate: rate, Scheduler: policy.Auto}, plan.Demand{}, plan.LinkFacts{}, features)
 		if why != "" {
 			t.Fatal(why)
 		}

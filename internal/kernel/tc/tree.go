@@ -135,6 +135,8 @@ func bandClass(handle uint32, classes, c int) uint32 { return handle | uint32(cl
 func leaf(q plan.Queue, handle, parent uint32, rate uint64) node {
 	n := node{kind: string(q.Leaf), handle: handle, parent: parent}
 	switch {
+	case q.Leaf == plan.LeafFQ:
+		n.options = fq{bandMap: fqDefaultMap(), fqRoom: fqTimes()}
 	case q.Leaf == plan.LeafFQCodel:
 		target, interval := codelTimes(rate)
 		n.options = fqCodel{uint32(shown(target)), uint32(shown(interval))}
@@ -144,17 +146,4 @@ func leaf(q plan.Queue, handle, parent uint32, rate uint64) node {
 		n.options = bfifo{limit(rate)}
 	}
 	return n
-}
-
-// fqOf gives the last of three classes fq's first band. One class is an fq
-// whose bands Weir leaves at the kernel's default, or one that has none.
-func fqOf(q plan.Queue) fq {
-	if q.Classes != fqBands {
-		return fq{bandMap: fqDefaultMap()}
-	}
-	o := fq{banded: true}
-	for p, c := range q.Map {
-		o.bandMap[p] = fqBands - 1 - c
-	}
-	return o
 }
