@@ -140,6 +140,8 @@ func TestCheckWeight(t *testing.T) {
 		"a kernel that can not pace": {policy: "links: {eth0: {egress: {max: 1Mbit}}}\nworkloads:\n  a: {match: [{port: 80}], egress: {weight: 3}}",
 			lacks: func(f *Features) { f.Atomics = false },
 			want:  `workload "a": its weight counts for nothing in a limit of link "eth0": police holds that, which knows no flows`},
+		"times of departure": {policy: "links: {eth0: {}}\nworkloads:\n  a: {match: [{cgroup: /a/b}], egress: {weight: 3}}\n  b: {match: [{cgroup: /a}], egress: {max: 1Mbit, method: edt}}",
+			want: `workload "a": its weight counts for nothing in a limit of workload "b": times of departure hold that`},
 		"a class": {policy: "links: {eth0: {rate: 1Gbit}}\nworkloads:\n  a: {match: [{cgroup: /a/b}], egress: {weight: 3}}\n  b: {match: [{cgroup: /a}], egress: {max: 1Mbit, method: htb}}",
 			want: `workload "a": its weight counts for nothing in a limit of workload "b": a class of htb holds that`},
 		"a link's":       {policy: "links: {eth0: {egress: {max: 1Mbit}}}\nworkloads:\n  a: {match: [{port: 80}], egress: {weight: 3}}"},

@@ -26,7 +26,7 @@ var (
 // needs holds the feature that each rung stands on.
 var needs = map[string]string{
 	"mqprio": "mqprio qdisc", "prio": "prio qdisc", "ets": "ets qdisc", "htb": "htb qdisc", "fq": "fq qdisc",
-	"tcx": "tcx", "cls_bpf": "bpf classifier", "pace": "BPF atomics", "police": "police action", "ifb": "ifb link",
+	"tcx": "tcx", "cls_bpf": "bpf classifier", "pace": "BPF atomics", "edt": "fq qdisc", "police": "police action", "ifb": "ifb link",
 }
 
 var promises = []promise{
@@ -39,7 +39,7 @@ var promises = []promise{
 	{testutil.NetPrio, "Priorities without BPF, by the v1 net_prio controller", nil, true},
 	{testutil.Forwarded, "Packets are claimed by their headers", hooks, false},
 	{testutil.Limit, "A limit is kept without a queue", hooks, false},
-	{testutil.LimitQueued, "A limit of one link is kept in a queue", nil, false},
+	{testutil.LimitQueued, "A limit of one link is kept in a queue", []string{"edt", "htb"}, false},
 	{testutil.LimitOfLink, "A limit of a link itself is kept", []string{"pace", "police", "ifb"}, false},
 	{testutil.Drift, "Status names what others have changed", nil, false},
 	{testutil.Undo, "Killed at any step, apply is finished or undone without a trace", nil, false},
