@@ -69,7 +69,7 @@ func TestDetourKeeps(t *testing.T) {
 		})
 	}
 	s := status(t, b.Agent)
-	if !s.OK || len(s.Promises) != 1 || s.Promises[0].Traffic.Bytes < 10e6 {
+	if !s.OK || len(s.Promises) != 1 || s.Promises[0].Traffic.Bytes < 4*uint64(limit)*1e6/8 {
 		t.Errorf("status: %+v", s)
 	}
 }
