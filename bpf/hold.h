@@ -48,7 +48,7 @@ struct load {
 	__u32 hook;		  /* the link's index, times two; one more at its ingress */
 	bool stream;		  /* it is TCP */
 	bool together;		  /* all TCP goes through one bucket, whoever holds it back */
-	bool charged;		  /* its connection was charged for it */
+	bool own;		  /* its connection is charged for it, and not the flow of its kind */
 	__u32 budgets[BOUNDS]; /* their numbers; from the first 0 on there is none */
 };
 
@@ -341,7 +341,7 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 		if (low && half_empty(b, l->stream, now))
 			__sync_fetch_and_add(&b->marked, l->segments);
 		pay(b, l->stream, now, toll(b, l));
-		if (!l->charged)
+		if (!l->own)
 			charge_others(l->budgets[i], l->stream, now, weight(b, l) + (l->stream ? 0 : grant(b, now)));
 	}
 	return true;
@@ -355,7 +355,7 @@ static __always_inline int hold_unpaced(struct __sk_buff *skb, struct load *l, _
 
 	if (!bare(skb, l))
 		return admit(skb, l, now) ? NEXT : DROP;
-	if (l->charged)
+	if (l->own)
 		return NEXT;
 	each_budget(l, i, b) {
 		charge_others(l->budgets[i], l->stream, now, weight(b, l));
@@ -364,24 +364,30 @@ static __always_inline int hold_unpaced(struct __sk_buff *skb, struct load *l, _
 }
 
 /*
- * held_back charges a packet of a connection and says whether its ends hold it back to
- * its share, so that it needs no bucket. Length is the packet's own, the headers of its
- * first segment included.
+ * restrained sees a packet of a connection and says whether its ends hold it back to its
+ * share, so that it is charged to the connection's own flow. Length is the packet's own,
+ * the headers of its first segment included.
  */
-static __always_inline bool held_back(struct paced *p, struct load *l, __u32 length, __u64 now, __u64 patience)
+static __always_inline bool restrained(struct paced *p, struct load *l, __u32 length, __u64 now, __u64 patience)
 {
-	bool paced;
+	bool restrained;
+
+	learn(p, l, length);
+	restrained = !unpaced(p, l, now, patience);
+	p->sent += l->wire;
+	return restrained;
+}
+
+/* charge_stakes charges a packet to its connection in all budgets, or just notes that it was there. */
+static __always_inline void charge_stakes(struct paced *p, struct load *l, __u64 now, bool restrained)
+{
 	struct budget *b;
 	__u32 i;
 
-	learn(p, l, length);
-	paced = !unpaced(p, l, now, patience);
-	p->sent += l->wire;
 	each_budget(l, i, b) {
-		charge_stake(p, l->budgets[i], l->hook, now, paced ? weight(b, l) : 0);
+		charge_stake(p, l->budgets[i], l->hook, now, restrained ? weight(b, l) : 0);
 	}
 	leave(p, l->hook, now);
-	return paced;
 }
 
 /* hold says whether a packet goes on. */
@@ -389,6 +395,7 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
 	struct bpf_sock *sk = tcp_socket(skb);
 	struct paced *p;
+	bool paced;
 	__u64 now;
 
 	l->stream = sk || carries_tcp(skb);
@@ -396,8 +403,12 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 		return NEXT;
 	now = clock(sk);
 	p = sk ? connection(&paces, sk) : NULL;
-	if (p && held_back(p, l, skb->len, now, UNPACED))
-		return NEXT;
+	if (p) {
+		paced = restrained(p, l, skb->len, now, UNPACED);
+		charge_stakes(p, l, now, paced);
+		if (paced)
+			return NEXT;
+	}
 	return hold_unpaced(skb, l, now);
 }
 

@@ -44,13 +44,12 @@ static __always_inline void find_budgets(struct load *l, __u32 id, struct above 
 		add_received(l, &n, above->contracts[i]);
 }
 
-/* windowed charges a packet to its connection, where its window holds back who sends. */
-static __always_inline bool windowed(struct __sk_buff *skb, struct load *l, __u64 now)
+/* window_of is what is known of the connection that a packet is of, NULL if it is of none. */
+static __always_inline struct paced *window_of(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = tcp_socket(skb);
-	struct paced *p = sk && connected(sk) ? connection(&windows, sk) : NULL;
 
-	return p && held_back(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
+	return sk && connected(sk) ? connection(&windows, sk) : NULL;
 }
 
 SEC("cgroup_skb/ingress")
@@ -58,6 +57,7 @@ int socket_ingress(struct __sk_buff *skb)
 {
 	struct load load = { .together = true }, *l = &load;
 	struct above *above = NULL;
+	struct paced *p;
 	__u64 now;
 	__u32 id;
 
@@ -73,8 +73,14 @@ int socket_ingress(struct __sk_buff *skb)
 	if (!l->stream && all_prepaid(l))
 		return PASS;
 	now = bpf_ktime_get_ns();
-	l->charged = windowed(skb, l, now);
-	return hold_unpaced(skb, l, now) == NEXT ? PASS : REFUSE;
+	p = window_of(skb);
+	if (p)
+		l->own = restrained(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
+	if (hold_unpaced(skb, l, now) == DROP)
+		return REFUSE;
+	if (p)
+		charge_stakes(p, l, now, l->own);
+	return PASS;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";
