@@ -104,6 +104,18 @@ func TestMachineThatFails(t *testing.T) {
 	}
 }
 
+func TestBadArguments(t *testing.T) {
+	for want, args := range map[string][]string{
+		"unknown clock fast":         {"--clock", "fast"},
+		"unknown cgroup layout none": {"--cgroup", "none"},
+		"unknown option --kvm":       {"--kvm"},
+	} {
+		if _, errs, status := run(t, append(append([]string{"--kernel", "6.1"}, args...), "true")...); status == 0 || !strings.Contains(errs, want) {
+			t.Errorf("%q: status %d, errors %q, want %q", args, status, errs, want)
+		}
+	}
+}
+
 func TestNoKernel(t *testing.T) {
 	testutil.Needs(t, "root", "qemu-system-x86_64")
 	text := filepath.Join(t.TempDir(), "text")
@@ -132,6 +144,35 @@ func TestCgroupLayouts(t *testing.T) {
 				t.Errorf("status %d, errors %q, output %q, want %q", status, errs, out, want)
 			}
 		})
+	}
+}
+
+// TestVirtualClock: to a guest with a virtual clock a wait is as long as it says, though
+// nobody waits for it, and a program takes the same time in every run.
+func TestVirtualClock(t *testing.T) {
+	needsMachine(t)
+	const waits = 10 * time.Minute
+	begin := time.Now()
+	var took [2]int
+	for i := range took {
+		out, errs, status := run(t, "--kernel", "6.1", "--clock", "virtual", "sh", "-c", fmt.Sprintf(`
+			now() { awk '{printf "%%d\n", $1 * 100}' /proc/uptime; }
+			a=$(now); sleep %d; b=$(now)
+			n=0; while [ $n -lt 100000 ]; do n=$((n + 1)); done
+			echo $((b - a)) $(($(now) - b))`, int(waits.Seconds())))
+		var slept int
+		if _, err := fmt.Sscan(out, &slept, &took[i]); err != nil || status != 0 {
+			t.Fatalf("status %d, output %q, errors %q", status, out, errs)
+		}
+		if got := time.Duration(slept) * 10 * time.Millisecond; got < waits || got > waits+time.Second {
+			t.Errorf("a wait of %v took %v", waits, got)
+		}
+	}
+	if real := time.Since(begin); real > waits {
+		t.Errorf("two waits of %v took %v of real time", waits, real)
+	}
+	if a, b := took[0], took[1]; max(a, b)-min(a, b) > 2+max(a, b)/20 {
+		t.Errorf("one loop took %d and %d ms", 10*a, 10*b)
 	}
 }
 
