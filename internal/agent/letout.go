@@ -34,10 +34,10 @@ func (c *crowd) mayPass(id plan.ContractID) bool {
 	return c.link.Queue.ClassOf(c.rules.Contracts[id].Priority) >= c.raised.to
 }
 
-// letOut suspends strict order until what waits in the classes below a raised contract is
+// letOut suspends strict order until what starves in the classes below a raised contract is
 // gone, one class after the other.
 func letOut(g *bpf.Generation, l state.LinkRecord, r rise) error {
-	busy, err := busyPlaces(l)
+	busy, starving, err := survey(l)
 	if err != nil {
 		return err
 	}
@@ -45,13 +45,9 @@ func letOut(g *bpf.Generation, l state.LinkRecord, r rise) error {
 	if err != nil {
 		return err
 	}
-	classes, err := tc.Counters(l.Index)
-	if err != nil {
-		return err
-	}
 	all := &crowd{g, l, rules, busy, r}
-	for _, c := range classes {
-		if c.Class >= int(r.to) || c.Backlog == 0 {
+	for _, c := range starving {
+		if c.Class >= int(r.to) {
 			continue
 		}
 		behind, err := all.makeWay(c)
@@ -113,9 +109,11 @@ func placeOf(q plan.Queue, written uint32) place {
 	return place{false, int(q.ClassOf(written))}
 }
 
-// busyPlaces are the classes and shares in which packets waited at most looks: who has
-// less to send than he may keeps nobody waiting.
-func busyPlaces(l state.LinkRecord) (map[place]bool, error) {
+// survey looks at a link for a moment. busy are the classes and shares in which packets waited
+// at most looks: who has less to send than he may keeps nobody waiting. starving are the
+// classes of which not all that waits will have left within the time for which strict
+// order may be suspended.
+func survey(l state.LinkRecord) (busy map[place]bool, starving []tc.ClassCounters, err error) {
 	const looks = 8
 	waited := map[place]int{}
 	look := func(at place, backlog uint64) {
@@ -123,19 +121,22 @@ func busyPlaces(l state.LinkRecord) (map[place]bool, error) {
 			waited[at]++
 		}
 	}
-	every := min(stillness(l.Queue), releaseTime) / looks
+	begin, every := time.Now(), min(stillness(l.Queue.Rate), releaseTime)/looks
+	var first, last []tc.ClassCounters
 	for range looks {
-		classes, err := tc.Counters(l.Index)
-		if err != nil {
-			return nil, err
+		if last, err = tc.Counters(l.Index); err != nil {
+			return nil, nil, err
 		}
-		for _, c := range classes {
+		if first == nil {
+			first = last
+		}
+		for _, c := range last {
 			look(place{false, c.Class}, c.Backlog)
 		}
 		if len(l.Queue.Shares) > 0 {
 			shares, err := tc.Shares(l.Index)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			for n, s := range shares {
 				look(place{true, n}, s.Backlog)
@@ -143,28 +144,43 @@ func busyPlaces(l state.LinkRecord) (map[place]bool, error) {
 		}
 		time.Sleep(every)
 	}
-	busy := map[place]bool{}
+	took := time.Since(begin)
+	busy = map[place]bool{}
 	for at, n := range waited {
 		busy[at] = n > looks/2
 	}
-	return busy, nil
+	for i, c := range last {
+		if leaves := float64(c.Bytes-first[i].Bytes) * float64(releaseTime) / float64(took); float64(c.Backlog) > leaves {
+			starving = append(starving, c)
+		}
+	}
+	return busy, starving, nil
 }
 
-// untilDrained waits until what waited in a class has left, for as long as anything
-// does and strict order may be suspended.
+// untilDrained waits until what waited in a class has left, for as long as the link sends
+// anything and strict order may be suspended: what the crowd left in its own classes goes
+// first.
 func untilDrained(l state.LinkRecord, c tc.ClassCounters) {
-	still, begin := stillness(l.Queue), time.Now()
-	moved, last := begin, c.Bytes
+	still, begin := stillness(l.Queue.Rate), time.Now()
+	moved, last := begin, uint64(0)
 	for time.Since(begin) < releaseTime && time.Since(moved) < still {
 		time.Sleep(time.Millisecond)
 		now, err := tc.Counters(l.Index)
 		if err != nil || c.Class >= len(now) || drained(c, now[c.Class]) {
 			return // or nobody can tell any more
 		}
-		if bytes := now[c.Class].Bytes; bytes != last {
+		if bytes := sent(now); bytes != last {
 			moved, last = time.Now(), bytes
 		}
 	}
+}
+
+// sent is what all classes have sent.
+func sent(classes []tc.ClassCounters) (bytes uint64) {
+	for _, c := range classes {
+		bytes += c.Bytes
+	}
+	return bytes
 }
 
 // drained reports that all that waited in a class has left: bucket by bucket, as

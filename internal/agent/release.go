@@ -24,6 +24,7 @@ type rise struct {
 	id   plan.ContractID
 	from int // class; less than 0 where nobody knows
 	to   uint8
+	rate policy.Rate // that it may have of a full line: its share's, or the line's; 0 without any
 }
 
 // release lets the packets out that wait in starving classes below a raised contract.
@@ -37,10 +38,11 @@ type rise struct {
 // a right to go as early as what was raised joins the starving class, all others go by
 // the least urgent. What waits goes out, and its acknowledgements set the flow free.
 //
-// What others left in the least urgent class starves by right. Of who has a right to go
-// it is dropped with the rest of the class, and TCP sends it again. Nothing else is dropped
-// but a gap ([dropGap]): a starving flow that loses all that is on its way has only its
-// timer to learn it by, which has grown to seconds.
+// What others left behind is dropped at the end, and TCP sends it again: they go on in their own
+// classes, and what starves elsewhere would be a gap in what they send. Where it lies in one
+// queue with what starved there before, it stays: a starving flow that loses all that is on its
+// way has only its timer to learn it by, which has grown to seconds. But where they have a right
+// to go as early as what was raised, all of its class is dropped.
 //
 // done is true where anything was let out.
 func (a *Agent) release(g *bpf.Generation, l state.LinkRecord, r rise) (done bool, err error) {
@@ -52,17 +54,17 @@ func (a *Agent) release(g *bpf.Generation, l state.LinkRecord, r rise) (done boo
 		if err != nil {
 			return err
 		}
-		attempts := 0
-		for now := before; waiting(now, r.to); {
-			moves, err := keepsMoving(g, l, r.id)
+		first, err := g.Counter(l.Index, r.id)
+		if err != nil {
+			return err
+		}
+		for now, attempts := before, 0; waiting(now, r.to); attempts++ {
+			moves, sent, err := keepsMoving(g, l, r)
 			if err != nil {
 				return err
 			}
-			if moves {
-				return dropGap(l, r, before)
-			}
-			if attempts++; attempts > releases {
-				return nil
+			if moves || attempts == releases {
+				return dropGaps(l, r, before, moves || sent != first, done)
 			}
 			done = true
 			if err := letOut(g, l, r); err != nil {
@@ -77,70 +79,82 @@ func (a *Agent) release(g *bpf.Generation, l state.LinkRecord, r rise) (done boo
 	return done, err
 }
 
-// dropGap drops what still waits below a raised contract of what had waited before: the
-// contract moves, so a flow of it may have set out before all its packets had gone. It sends
-// past those for as long as its buffers last, and then stands still for good. Its
-// acknowledgements go on, so TCP sends them again within a round trip; only where it had
-// given them up, and saw others of them arrive (F-RTO), once its timer ends. They are in the
-// class that it was raised out of, or in the least urgent, where it had to make way.
-func dropGap(l state.LinkRecord, r rise, before []tc.ClassCounters) error {
+// dropGaps drops what still waits below a raised contract and is a gap in what somebody sends:
+// of the contract, once it has set out, what had waited before; of those who made way for it,
+// what is in the least urgent class where nothing had. Their acknowledgements go on, so TCP
+// sends it again within a round trip. Only a flow that had given such packets up, and then saw
+// others of them arrive (F-RTO), waits for its timer. Without that it would send past the gap
+// for as long as its buffers last, and then stand still for good.
+//
+// What waited of the contract is in the class that it was raised out of, or in the least urgent,
+// where it had to make way.
+func dropGaps(l state.LinkRecord, r rise, before []tc.ClassCounters, setOut, madeWay bool) error {
 	now, err := tc.Counters(l.Index)
 	if err != nil {
 		return err
 	}
 	for c := range min(int(r.to), len(now), len(before)) {
-		if r.from >= 0 && c != r.from && c != 0 {
-			continue
-		}
-		var gap []int
+		own := setOut && (r.from < 0 || c == r.from || c == 0)
+		var gaps []int
 		for b := range l.Queue.Leaves() {
-			if left(before[c].Buckets[b], now[c].Buckets[b]) {
-				gap = append(gap, b)
+			was, is := before[c].Buckets[b], now[c].Buckets[b]
+			if own && left(was, is) || c == 0 && madeWay && joined(was, is) {
+				gaps = append(gaps, b)
 			}
 		}
-		if len(gap) == 0 {
+		if len(gaps) == 0 {
 			continue
 		}
-		if err := tc.Purge(l.Index, l.Queue, c, gap...); err != nil {
+		if err := tc.Purge(l.Index, l.Queue, c, gaps...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// keepsMoving reports whether packets of a contract go out all the time. One
-// here and there is a retransmission, or another connection of its own.
-func keepsMoving(g *bpf.Generation, l state.LinkRecord, id plan.ContractID) (bool, error) {
-	const moves = 3
-	before, err := g.Counter(l.Index, id)
-	if err != nil {
-		return false, err
+// joined reports that what waits in a bucket came into an empty one.
+func joined(was, is tc.Bucket) bool { return was.Backlog == 0 && is.Backlog > 0 }
+
+// keepsMoving reports whether packets of a contract go out all the time, and what it has
+// sent. One here and there is a retransmission, or another connection of its own.
+func keepsMoving(g *bpf.Generation, l state.LinkRecord, r rise) (moves bool, sent bpf.Counter, err error) {
+	const enough = 3
+	if sent, err = g.Counter(l.Index, r.id); err != nil {
+		return false, sent, err
 	}
-	wait := min(stillness(l.Queue), mostStill)
-	for since, seen := time.Now(), 0; seen < moves; {
+	wait := min(stillness(r.rate), mostStill)
+	for since, seen := time.Now(), 0; seen < enough; {
 		time.Sleep(starveLook)
-		now, err := g.Counter(l.Index, id)
+		now, err := g.Counter(l.Index, r.id)
 		if err != nil {
-			return false, err
+			return false, sent, err
 		}
-		if now != before {
-			before, since, seen = now, time.Now(), seen+1
+		if now != sent {
+			sent, since, seen = now, time.Now(), seen+1
 		} else if time.Since(since) > wait {
-			return false, nil
+			return false, sent, nil
 		}
 	}
-	return true, nil
+	return true, sent, nil
 }
 
-// stillness is for how long nothing may be seen of a flow that fills a link: TCP hands
+// stillness is for how long nothing may be seen of a flow that has all of a rate: TCP hands
 // down that much at once, and the next when that has left.
-func stillness(q plan.Queue) time.Duration {
+func stillness(rate policy.Rate) time.Duration {
 	still := 5 * time.Millisecond
-	if q.Rate != 0 {
+	if rate != 0 {
 		const packets = 2 * 8 * 64 << 10 // bits
-		still += time.Duration(packets * uint64(time.Second) / uint64(q.Rate))
+		still += time.Duration(packets * uint64(time.Second) / uint64(rate))
 	}
 	return still
+}
+
+// mayHave is what the packets of a written priority may have of a full line.
+func mayHave(q plan.Queue, written uint32) policy.Rate {
+	if n, ok := q.ShareOf(written); ok {
+		return cmp.Or(q.Shares[n].Min, q.Shares[n].Max)
+	}
+	return q.Rate
 }
 
 // queues reports whether a link's classes are queues of which one can starve
@@ -171,9 +185,9 @@ func raised(have plan.State, w *plan.Want, link string) (up []rise) {
 	}
 	for name, c := range w.Contracts {
 		was := before.Queue.ClassOf(before.Rules.Contracts[have.Contracts[name].ID].Priority)
-		is := after.Queue.ClassOf(after.Rules.Contracts[c.ID].Priority)
-		if is > was {
-			up = append(up, rise{c.ID, int(was), is})
+		written := after.Rules.Contracts[c.ID].Priority
+		if is := after.Queue.ClassOf(written); is > was {
+			up = append(up, rise{c.ID, int(was), is, mayHave(after.Queue, written)})
 		}
 	}
 	return up

@@ -129,7 +129,7 @@ func (a *Agent) raise(ctx context.Context, g *bpf.Generation, r *state.Record, s
 			continue
 		}
 		l := r.Links[link]
-		if _, err := a.release(g, l, rise{c.ID, -1, l.Queue.Map[level]}); err != nil {
+		if _, err := a.release(g, l, rise{c.ID, -1, l.Queue.Map[level], l.Queue.Rate}); err != nil {
 			return err
 		}
 	}
