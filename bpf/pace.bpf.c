@@ -70,7 +70,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	pace = least(most(payload(p, least(leave.share, MAX_PACE)), 1), p->own);
 	moved = pace > p->pace ? pace - p->pace : p->pace - pace;
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > pace / 128;
-	cut_paces(p, anew || pace == p->own ? 0 : leave.budget);
+	cut_paces(p, anew || pace == p->own ? 0 : leave.keeps);
 	if (!anew)
 		return;
 	p->limits = leave.limits;

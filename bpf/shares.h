@@ -63,7 +63,7 @@ static __always_inline __u64 share_in(struct paced *p, struct budget *b)
 struct leave {
 	__u64 share;  /* the least of its shares, on the wire; 0: it is below no limit */
 	__u64 limits; /* their sum */
-	__u32 budget; /* whose share is the least */
+	__u32 keeps;  /* whose share is the least, if that tells its load: not where it is all of the limit */
 	__u32 place;  /* and where among the connection's stakes it is */
 };
 
@@ -90,7 +90,7 @@ __noinline int look_at(struct paced *p, __u32 place, struct leave *l)
 	if (l->share && l->share <= rate)
 		return 0;
 	l->share = rate;
-	l->budget = s->budget;
+	l->keeps = share(b) < b->limit ? s->budget : 0;
 	l->place = place;
 	return 0;
 }

@@ -115,7 +115,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	window = least(payload(p, window), p->own);
 	moved = window > p->pace ? window - p->pace : p->pace - window;
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > window / 128;
-	cut_paces(p, anew || window == p->own ? 0 : leave.budget);
+	cut_paces(p, anew || window == p->own ? 0 : leave.keeps);
 	if (!anew)
 		return;
 	p->limits = leave.limits;

@@ -136,11 +136,11 @@ func TestWeightsChange(t *testing.T) {
 	if again := b.apply(t, text); len(again) > 0 {
 		t.Errorf("a second apply changes %v", again)
 	}
+	cmd, _ := b.iperfClient(t, heavy, 5201, 60) // whose share is three times the limit
+	untilBusy(t, below(b.Agent, "heavy in parent"))
+	alone := rates(t, b.Agent, 2*time.Second)["heavy in parent"]
 	b.iperfClient(t, light, 5202, 60)
 	untilBusy(t, below(b.Agent, "light in parent"))
-	alone := rates(t, b.Agent, 2*time.Second)["light in parent"]
-	cmd, _ := b.iperfClient(t, heavy, 5201, 60)
-	untilBusy(t, below(b.Agent, "heavy in parent"))
 	both := rates(t, b.Agent, 3*time.Second)
 	passed := charged(t, b.Agent)
 	changed := b.apply(t, strings.Replace(text, "weight: 3", "weight: 1", 1))
