@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 )
 
@@ -34,6 +35,13 @@ func (s *Status) addLimits(w *plan.Want) {
 			add(workload, link, plan.PromiseEgress, w.LimitRungs[workload][link])
 		}
 	}
+}
+
+// NoLimit says why this kernel can not hold what a workload sends to a limit by a method;
+// "" where it can, on a link that suits it.
+func (a *Agent) NoLimit(ctx context.Context, by policy.Method) string {
+	_, why := plan.ChooseLimit(policy.Limit{Method: by}, nil, nil, plan.Facts{Features: a.features(ctx)})
+	return why
 }
 
 // howLimited are the rungs of the limits that are in force.

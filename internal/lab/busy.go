@@ -15,23 +15,27 @@ import (
 // to be trusted without a word about it.
 const tooBusy = 0.3
 
-// lookAround watches the host for a moment before any traffic of ours, and
-// warns where other work would disturb the figures.
+// lookAround watches the host before any traffic of ours, for a moment, or for some
+// where other work is about to end, and warns where it would disturb the figures.
 func (s *session) lookAround(ctx context.Context) error {
-	before, err := readCPUTimes()
-	if err != nil {
-		return err
+	var busy float64
+	for range 10 {
+		before, err := readCPUTimes()
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, 300*time.Millisecond); err != nil {
+			return err
+		}
+		after, err := readCPUTimes()
+		if err != nil {
+			return err
+		}
+		if busy = after.since(before).busy(); busy <= tooBusy {
+			return nil
+		}
 	}
-	if err := pause(ctx, 300*time.Millisecond); err != nil {
-		return err
-	}
-	after, err := readCPUTimes()
-	if err != nil {
-		return err
-	}
-	if busy := after.since(before).busy(); busy > tooBusy {
-		s.warn("other work took %.0f %% of the CPUs when the lab began, and spreads its figures; run it again on a quiet host", 100*busy)
-	}
+	s.warn("other work took %.0f %% of the CPUs when the lab began, and spreads its figures; run it again on a quiet host", 100*busy)
 	return nil
 }
 

@@ -25,9 +25,9 @@ type Controller interface {
 	ClassCounters(ctx context.Context, link string) ([]ClassCount, error)
 	// Rung says in a phrase which mechanism keeps the order on a link.
 	Rung(link string) string
-	// NoLimits says why this kernel can not hold a workload to a limit; "" where it
-	// can.
-	NoLimits(ctx context.Context) string
+	// NoLimits says why this kernel can not hold what a workload sends to a limit by a
+	// method; "" where it can.
+	NoLimits(ctx context.Context, by policy.Method) string
 	// Cgroup is a directory of the v2 hierarchy, this lab's alone: it makes the
 	// cgroups of its workloads there.
 	Cgroup() string

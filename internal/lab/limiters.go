@@ -13,7 +13,7 @@ import (
 
 var limitersInfo = Info{
 	Name:    "limiters",
-	Summary: "what a limit costs, and what it does to traffic: none, HTB behind an ifb, police, HTB, departure times, Weir",
+	Summary: "what a limit costs, and what it does to traffic: none, HTB behind an ifb, police, HTB, Weir by departure times and by pace",
 	Arms:    []string{"none", "ifb_htb", "tc_police", "htb", "edt", "weir"},
 }
 
@@ -44,10 +44,12 @@ func runLimiters(ctx context.Context, s *session) error {
 	if err := l.calibrate(ctx); err != nil {
 		return err
 	}
-	if why := s.Controller.NoLimits(ctx); why != "" {
-		l.absent["weir"] = why
+	for arm, how := range weirs {
+		if why := s.Controller.NoLimits(ctx, how.method); why != "" {
+			l.absent[arm] = why
+		}
 	}
-	s.result.Environment.Policy = fmt.Sprintf("# for bulk TCP; for small packets at most %s, %s and %s\n", l.limits[0], l.limits[1], l.limits[2]) + l.policy(s.Rate)
+	s.result.Environment.Policy = fmt.Sprintf("# for bulk TCP; for small packets at most %s, %s and %s\n", l.limits[0], l.limits[1], l.limits[2]) + l.policy("weir", s.Rate)
 	for repetition := 1; repetition <= s.Repetitions; repetition++ {
 		for _, arm := range l.order(repetition) {
 			s.progress("repetition %d of %d: %s", repetition, s.Repetitions, arm)
@@ -102,9 +104,19 @@ func (l *limitersLab) workload(on *hosts.Host) error {
 	return err
 }
 
-func (l *limitersLab) policy(limit policy.Rate) string {
-	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none}\nworkloads:\n  limited:\n    match: [{cgroup: %q}]\n    egress: {max: %s}\n",
-		l.line.Device, l.cgroup, limit)
+// weirs are the arms that a policy makes, and what else stands in theirs.
+var weirs = map[string]struct {
+	scheduler policy.Scheduler
+	method    policy.Method
+}{
+	"edt":  {policy.FQ, policy.MethodEDT},
+	"weir": {policy.None, policy.MethodPace},
+}
+
+func (l *limitersLab) policy(arm string, limit policy.Rate) string {
+	how := weirs[arm]
+	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: %s}\nworkloads:\n  limited:\n    match: [{cgroup: %q}]\n    egress: {max: %s, method: %s}\n",
+		l.line.Device, how.scheduler, l.cgroup, limit, how.method)
 }
 
 // arm makes one arm once: small packets under each limit, then bulk TCP.
@@ -146,10 +158,8 @@ func (l *limitersLab) under(ctx context.Context, arm string, limit policy.Rate, 
 		err = l.line.LimitByPolice(uint64(limit))
 	case "htb":
 		l.leaf, err = l.line.LimitByHTB(uint64(limit))
-	case "edt":
-		err = l.line.LimitByDepartures(uint64(limit))
-	case "weir":
-		err = l.Controller.Apply(ctx, l.line.Host.Netns(), []byte(l.policy(limit)))
+	case "edt", "weir":
+		err = l.Controller.Apply(ctx, l.line.Host.Netns(), []byte(l.policy(arm, limit)))
 		undo = func() error { return l.reset(ctx) }
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// TestLimitersLab runs the lab on real queues, an HTB in Weir's place; see
+// TestLimitersLab runs the lab on real queues, an HTB in Weir's places; see
 // TestSSHLab for its bounds.
 func TestLimitersLab(t *testing.T) {
 	testutil.Needs(t, "htb qdisc", "ifb link", "clsact qdisc", "mirred action")
@@ -20,7 +20,7 @@ func TestLimitersLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	logTable(t, r)
-	if controller.applied != len(loads)+1 {
+	if controller.applied != len(weirs)*(len(loads)+1) {
 		t.Errorf("%d policies applied", controller.applied)
 	}
 	var arms []string
@@ -97,13 +97,15 @@ func TestLimitersPolicy(t *testing.T) {
 			if limit != c.want[i] {
 				t.Errorf("%g packets/s: at most %s, want %s", c.offered, limit, c.want[i])
 			}
-			p, err := policy.Parse("limiters.yaml", []byte(l.policy(limit)))
-			if err != nil {
-				t.Errorf("%v\n%s", err, l.policy(limit))
-				continue
-			}
-			if w := p.Workloads[0]; p.Links[0].Scheduler != policy.None || w.Contract.Egress.Max != limit {
-				t.Errorf("%+v", p)
+			for arm, how := range weirs {
+				p, err := policy.Parse("limiters.yaml", []byte(l.policy(arm, limit)))
+				if err != nil {
+					t.Errorf("%v\n%s", err, l.policy(arm, limit))
+					continue
+				}
+				if e := p.Workloads[0].Contract.Egress; p.Links[0].Scheduler != how.scheduler || e.Max != limit || e.Method != how.method {
+					t.Errorf("%s: %+v", arm, p)
+				}
 			}
 		}
 	}

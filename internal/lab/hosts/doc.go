@@ -5,5 +5,3 @@
 // killed leaves none behind. It is not for the host's own devices, which it never
 // touches, and it knows nothing of contracts.
 package hosts
-
-//go:generate go tool bpf2go -cc clang-14 -strip llvm-strip-14 -go-package hosts -target bpfel,bpfeb -cflags "-O2 -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/x86_64-linux-gnu -I/usr/include/aarch64-linux-gnu" labDepart ../../../bpf/lab_depart.bpf.c

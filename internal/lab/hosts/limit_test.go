@@ -29,8 +29,6 @@ func TestLimitAsTcSeesIt(t *testing.T) {
 		{"ifb", Plug.LimitByIfb, []string{"htb qdisc", "ifb link", "clsact qdisc", "mirred action"}, []string{"class", "show", "dev", ifb}, []string{"class htb 11e1:1 root", "rate 100Mbit ceil 100Mbit"}},
 		{"ifb's way", Plug.LimitByIfb, []string{"htb qdisc", "ifb link", "clsact qdisc", "mirred action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"mirred (Egress Redirect to device " + ifb + ")"}},
 		{"police", leafless(Plug.LimitByPolice), []string{"clsact qdisc", "police action"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"rate 100Mbit burst 125000b", "action drop"}},
-		{"departure times", leafless(Plug.LimitByDepartures), []string{"fq qdisc", "clsact qdisc"}, []string{"filter", "show", "dev", "line", "egress"}, []string{"bpf", "lab_depart direct-action"}},
-		{"its fq", leafless(Plug.LimitByDepartures), []string{"fq qdisc", "clsact qdisc"}, []string{"qdisc", "show", "dev", "line"}, []string{"qdisc fq 11e1: root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := testNet(t)

@@ -9,10 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/weir-net/weir/internal/agent"
-	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/lab"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/workload"
@@ -89,9 +87,9 @@ func (c *Controller) ClassCounters(_ context.Context, link string) ([]lab.ClassC
 // Rung names the mechanism that keeps the order on a link.
 func (c *Controller) Rung(link string) string { return c.agent.Rung(link) }
 
-// NoLimits says what the kernel lacks to hold limits.
-func (c *Controller) NoLimits(ctx context.Context) string {
-	return strings.Join(host.Probe(ctx).NoLimits(), "; ")
+// NoLimits says what the kernel lacks to hold limits by a method.
+func (c *Controller) NoLimits(ctx context.Context, by policy.Method) string {
+	return c.agent.NoLimit(ctx, by)
 }
 
 // Cgroup is the directory for the cgroups of workloads.
