@@ -253,9 +253,12 @@ struct departing {
  */
 struct departure {
 	struct bpf_spin_lock lock;
-	__u32 pad;
+	__u32 flows;	 /* that sent in the last round, or have in this one */
+	__u32 round;	 /* the running one */
+	__u32 seen;	 /* flows in it */
 	__u64 rate;	 /* bytes a second; 0: none */
 	__u64 next;	 /* until when it is taken, ns */
+	__u64 ahead;	 /* until when the part of it is taken that may go ahead, ns */
 	__u64 passed;	 /* bytes */
 	__u64 window;	 /* when the running window began, ns */
 	__u64 in_window; /* bytes in it */
@@ -263,6 +266,14 @@ struct departure {
 	__u64 busiest;	 /* the most in any before it */
 	__u64 dropped;	 /* packets */
 	__u64 marked;	 /* packets that carry the mark of congestion instead of waiting unseen */
+};
+
+/* What is known of a flow in one limit that is held by departure times. */
+struct turn {
+	__u64 leaves; /* when its latest packet may, ns */
+	__u64 taken;  /* until when its even part of the limit is, ns */
+	__u32 round;  /* the last one that it sent in */
+	__u32 pad;
 };
 
 /* What a connection knows of one limit that it is below. */
@@ -344,7 +355,8 @@ _Static_assert(sizeof(struct flow) == 72, "flow");
 _Static_assert(sizeof(struct budget) == 232 + 3 * 72 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct departing) == 8, "departing");
-_Static_assert(sizeof(struct departure) == 80, "departure");
+_Static_assert(sizeof(struct departure) == 96, "departure");
+_Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
 _Static_assert(sizeof(struct paced) == 88 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");

@@ -25,9 +25,12 @@ type departDeparture struct {
 		_   structs.HostLayout
 		Val uint32
 	}
-	Pad      uint32
+	Flows    uint32
+	Round    uint32
+	Seen     uint32
 	Rate     uint64
 	Next     uint64
+	Ahead    uint64
 	Passed   uint64
 	Window   uint64
 	InWindow uint64
@@ -37,6 +40,14 @@ type departDeparture struct {
 	Marked   uint64
 }
 
+type departTurn struct {
+	_      structs.HostLayout
+	Leaves uint64
+	Taken  uint64
+	Round  uint32
+	Pad    uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -44,6 +55,7 @@ const (
 	departMapDepartures = "departures"
 	departMapLimiter    = "limiter"
 	departMapLinks      = "links"
+	departMapTurns      = "turns"
 	departProgDepart    = "depart"
 )
 
@@ -99,6 +111,7 @@ type departMapSpecs struct {
 	Departures *ebpf.MapSpec `ebpf:"departures"`
 	Limiter    *ebpf.MapSpec `ebpf:"limiter"`
 	Links      *ebpf.MapSpec `ebpf:"links"`
+	Turns      *ebpf.MapSpec `ebpf:"turns"`
 }
 
 // departVariableSpecs contains global variables before they are loaded into the kernel.
@@ -130,6 +143,7 @@ type departMaps struct {
 	Departures *ebpf.Map `ebpf:"departures"`
 	Limiter    *ebpf.Map `ebpf:"limiter"`
 	Links      *ebpf.Map `ebpf:"links"`
+	Turns      *ebpf.Map `ebpf:"turns"`
 }
 
 func (m *departMaps) Close() error {
@@ -137,6 +151,7 @@ func (m *departMaps) Close() error {
 		m.Departures,
 		m.Limiter,
 		m.Links,
+		m.Turns,
 	)
 }
 

@@ -85,7 +85,7 @@ func (g *Generation) settleDepartures() error {
 				err = errors.Join(err, fmt.Errorf("remove the departures of contract %d: %w", of.Contract, e))
 			}
 		case rate != is.Rate:
-			if e := g.memory.departures.Put(of, departDeparture{Rate: rate, Next: is.Next}); e != nil {
+			if e := g.memory.departures.Put(of, departDeparture{Rate: rate, Next: is.Next, Ahead: is.Ahead}); e != nil {
 				err = errors.Join(err, fmt.Errorf("change the departures of contract %d: %w", of.Contract, e))
 			}
 		}

@@ -88,12 +88,20 @@ func depart(t testing.TB, g *Generation, frame []byte, at time.Duration) departe
 // firstTogether is the first contract's limit of all links together.
 var firstTogether = departing(plan.Owner{Contract: plan.FirstID})
 
-// takenUntil has the limit of all links together be as if it had been busy.
+// takenUntil has the limit of all links together be as if it had been busy, also with what
+// goes ahead.
 func takenUntil(t testing.TB, g *Generation, d departDeparture) {
 	t.Helper()
+	d.Ahead = d.Next
 	if err := g.memory.departures.Put(firstTogether, d); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// lasting is a departure without the flows of its round, and what has gone ahead.
+func lasting(d departDeparture) departDeparture {
+	d.Ahead, d.Flows, d.Round, d.Seen = 0, 0, 0, 0
+	return d
 }
 
 func monotonic(t testing.TB) time.Duration {
@@ -193,6 +201,57 @@ func TestDepartLatest(t *testing.T) {
 	}
 }
 
+// TestDepartAhead: a flow that sends little goes ahead of what waits, and is charged; not one
+// that sends more than its even part, or has a packet that waits; and all of them have
+// no more than a part of the limit.
+func TestDepartAhead(t *testing.T) {
+	testutil.Needs(t, "BPF tail calls")
+	g := departingAt(t, newRoom(t), 1, 8e6, 0) // 1,000 bytes a millisecond
+	flow := func(port uint16, size int) []byte {
+		frame := datagram(size, 0)
+		binary.BigEndian.PutUint16(frame[34:], port) // of the source
+		return frame
+	}
+	fill := func(ahead time.Duration) time.Duration {
+		now := monotonic(t)
+		if err := g.memory.departures.Put(firstTogether, departDeparture{
+			Rate: 1e6, Next: uint64(now + 50*time.Millisecond), Ahead: uint64(now + ahead),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return now + 50*time.Millisecond
+	}
+	next := fill(0)
+	if p := depart(t, g, flow(1, 1400), 0); p.dropped || p.at != 0 {
+		t.Errorf("a first packet: %+v", p)
+	}
+	p := depart(t, g, flow(1, 1400), 0)
+	if p.at < next+1400*time.Microsecond || p.at > next+1401*time.Microsecond {
+		t.Errorf("the second one, beyond the flow's part: it leaves %s after the line before it", p.at-next)
+	}
+	if q := depart(t, g, flow(1, 60), 0); q.at != p.at+1400*time.Microsecond {
+		t.Errorf("a small one would overtake another of its flow: it leaves %s after that", q.at-p.at)
+	}
+	next = fill(0)
+	if p := depart(t, g, flow(2, 1600), 0); p.at != next {
+		t.Errorf("a packet larger than a frame: %+v", p)
+	}
+	fill(0)
+	went := 0
+	for i := range 200 { // more than one flow may have, and than all may
+		if p := depart(t, g, flow(uint16(100+i), 100), 0); !p.dropped && p.at == 0 {
+			went++
+		}
+	}
+	if went < 25 || went > 190 { // 3 ms of the limit, and what the clock adds
+		t.Errorf("%d of 200 went ahead", went)
+	}
+	fill(time.Second)
+	if p := depart(t, g, flow(1000, 60), 0); p.at == 0 {
+		t.Error("one went ahead while nothing more may")
+	}
+}
+
 // TestDepartRefused: a packet that one of its limits has no room for is charged to none.
 func TestDepartRefused(t *testing.T) {
 	testutil.Needs(t, "BPF tail calls")
@@ -200,7 +259,7 @@ func TestDepartRefused(t *testing.T) {
 	here := departing(plan.Owner{Contract: plan.FirstID, Link: lo})
 	begin := monotonic(t)
 	depart(t, g, datagram(1000, 0), 0)
-	taken := departDeparture{Rate: 500_000, Next: uint64(begin + time.Hour)}
+	taken := departDeparture{Rate: 500_000, Next: uint64(begin + time.Hour), Ahead: uint64(begin + time.Hour)}
 	if err := g.memory.departures.Put(here, taken); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +281,7 @@ func TestDepartRefused(t *testing.T) {
 		if is.Window = 0; want.Next == 0 {
 			is.Next = 0
 		}
-		if is != want {
+		if is = lasting(is); is != want {
 			t.Errorf("%+v: %+v, want %+v", of, is, want)
 		}
 	}
@@ -317,7 +376,7 @@ func TestDeparturesStay(t *testing.T) {
 			t.Errorf("generation %d: %+v", n+2, p)
 		}
 		var is departDeparture
-		if err := g.memory.departures.Lookup(firstTogether, &is); err != nil || is != want {
+		if err := g.memory.departures.Lookup(firstTogether, &is); err != nil || lasting(is) != want {
 			t.Errorf("generation %d: %+v, %v", n+2, is, err)
 		}
 	}

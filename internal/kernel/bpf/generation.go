@@ -196,6 +196,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 		socketIngressMapWindows: g.memory.windows,
 		limitMapBudgets:         g.memory.budgets,
 		departMapDepartures:     g.memory.departures,
+		departMapTurns:          g.memory.turns,
 		socketCreateMapTasks:    g.memory.tasks,
 	}
 	for name, m := range g.tables {

@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets, departures *ebpf.Map
+	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets, departures, turns *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -73,6 +73,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.windows = open(receive.Maps[socketIngressMapWindows])
 	m.budgets = open(limit.Maps[limitMapBudgets])
 	m.departures = open(depart.Maps[departMapDepartures])
+	m.turns = open(depart.Maps[departMapTurns])
 	if err == nil {
 		err = absent
 	}
@@ -94,6 +95,7 @@ func (m memory) Close() {
 	m.windows.Close()
 	m.budgets.Close()
 	m.departures.Close()
+	m.turns.Close()
 }
 
 // openTable opens a pinned table of any size that has the shape of spec.

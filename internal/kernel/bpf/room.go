@@ -16,7 +16,7 @@ import (
 //	identities verdicts arrivals tasks
 //	                             what is remembered of sockets and processes
 //	aboves                       what else binds sockets
-//	budgets departures paces windows
+//	budgets departures turns paces windows
 //	                             the limits, and how connections below them are held back
 //	socket_create socket_ingress pace window
 //	                             the attachments to the scope's cgroup
