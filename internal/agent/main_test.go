@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/lab/traffic"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 	"github.com/weir-net/weir/internal/testutil"
@@ -30,6 +31,9 @@ type victim struct {
 func TestMain(m *testing.M) {
 	if text := os.Getenv(victimEnv); text != "" {
 		os.Exit(runVictim(text))
+	}
+	if len(os.Args) > 1 && os.Args[1] == traffic.WorkerArgument {
+		os.Exit(traffic.WorkerMain(os.Stdin, os.Stdout, os.Stderr))
 	}
 	testutil.Leaks(m)
 }

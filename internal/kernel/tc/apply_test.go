@@ -79,7 +79,7 @@ func TestApplyAsTcSeesIt(t *testing.T) {
 			"qdisc mqprio 7e1f: root tc 3 map 0 0 0 0 0 0 1 1 1 1 1 2 2 2 2 2 ",
 			"queues:(0:1) (2:2) (3:3)",
 		},
-		"htb fq_codel slow": {"limit 10240p flows 1024 quantum 1514 target 18.2ms interval 113ms"},
+		"htb fq_codel slow": {"limit 10240p flows 1024 quantum 300 target 18.2ms interval 113ms"},
 		"fq banded":         {"qdisc fq 7e1f: root"},
 	}
 	for _, c := range queueCases() {

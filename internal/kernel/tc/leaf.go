@@ -22,19 +22,21 @@ func decodeFIFO(b []byte) (optionSet, error) {
 	return bfifo{native.Uint32(b)}, nil
 }
 
-// fqCodel is a queue that keeps its delay near a target. Times are in
-// microseconds; the rest is the kernel's default.
-type fqCodel struct{ target, interval uint32 }
+// fqCodel is a queue that keeps its delay near a target, and in which flows take turns.
+// Times are in microseconds, a turn in bytes; the rest is the kernel's default.
+type fqCodel struct{ target, interval, quantum uint32 }
 
 func (o fqCodel) encode() *nl.RtAttr {
 	a := container(0)
 	a.AddRtAttr(nl.TCA_FQ_CODEL_TARGET, nl.Uint32Attr(codelTime(o.target).set()))
 	a.AddRtAttr(nl.TCA_FQ_CODEL_INTERVAL, nl.Uint32Attr(codelTime(o.interval).set()))
+	a.AddRtAttr(nl.TCA_FQ_CODEL_QUANTUM, nl.Uint32Attr(o.quantum))
 	return a
 }
 
 func (o fqCodel) words() []word {
-	return []word{{"target", fmt.Sprintf("%dus", o.target)}, {"interval", fmt.Sprintf("%dus", o.interval)}}
+	return []word{{"target", fmt.Sprintf("%dus", o.target)}, {"interval", fmt.Sprintf("%dus", o.interval)},
+		{"quantum", fmt.Sprintf("%db", o.quantum)}}
 }
 func (o fqCodel) inPlace(optionSet) bool { return true }
 
@@ -46,6 +48,8 @@ func decodeFQCodel(b []byte) (optionSet, error) {
 			o.target = native.Uint32(v)
 		case typ == nl.TCA_FQ_CODEL_INTERVAL && len(v) >= 4:
 			o.interval = native.Uint32(v)
+		case typ == nl.TCA_FQ_CODEL_QUANTUM && len(v) >= 4:
+			o.quantum = native.Uint32(v)
 		}
 	})
 	return o, err

@@ -91,6 +91,20 @@ func codelTimes(rate uint64) (target, interval uint32) {
 	return target, wide + target - usual
 }
 
+// turn is what a flow of an fq_codel leaf may send before it is the next one's turn. A flow
+// that has run empty goes ahead of the others again only when all of them had a turn since; so
+// what sends little waits for a round at times. Turns of a whole frame make that as many
+// frames as there are flows, 4 ms of 100 Mbit/s with 32; smaller ones let those flows by which
+// still save for their next packet, and share bytes as evenly. They cost a look at each flow,
+// so a turn takes 24 us at least where it is not a frame, which is the kernel's own.
+func turn(rate uint64) uint32 {
+	const least, wide = 300, 1514
+	if rate == 0 {
+		return wide
+	}
+	return uint32(min(max(rate*24/1_000_000, least), wide))
+}
+
 // quantumOf is the quantum of one leaf of class c. HTB has no place for the map
 // of priorities, which the egress program applies, and Weir no database beside
 // the kernel; so the quanta keep the map: bit p of the class's 16 is set where

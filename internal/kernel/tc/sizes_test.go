@@ -42,6 +42,15 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestTurn: short on slow lines, and a frame on fast ones and where nobody knows.
+func TestTurn(t *testing.T) {
+	for rate, want := range map[uint64]uint32{0: 1514, 8_000: 300, 12_500_000: 300, 50_000_000: 1200, 125_000_000: 1514} {
+		if got := turn(rate); got != want {
+			t.Errorf("%d byte/s: %d bytes, want %d", rate, got, want)
+		}
+	}
+}
+
 // TestSizesAtAnyRate: what strict order rests on holds at every rate.
 func TestSizesAtAnyRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -139,7 +139,7 @@ func leaf(q plan.Queue, handle, parent uint32, rate uint64) node {
 		n.options = fq{bandMap: fqDefaultMap(), fqRoom: fqTimes()}
 	case q.Leaf == plan.LeafFQCodel:
 		target, interval := codelTimes(rate)
-		n.options = fqCodel{uint32(shown(target)), uint32(shown(interval))}
+		n.options = fqCodel{uint32(shown(target)), uint32(shown(interval)), turn(rate)}
 	case q.Leaves() > 1:
 		n.options = bfifo{bucketLimit(rate)}
 	default:
