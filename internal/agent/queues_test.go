@@ -126,8 +126,9 @@ func middle(all []sojourn, of func(sojourn) time.Duration) time.Duration {
 	return time.Duration(median(values))
 }
 
-// TestQueuesStayShort: a request below a limit that a queue holds waits for 5 ms at most in
-// 99 of 100 cases, answer included, beside one bulk stream and 32 that fill the limit; one beside the limit takes
+// TestQueuesStayShort: a request below a limit that a queue holds takes 5 ms at most in 99 of
+// 100 cases, answer included, beside 32 bulk streams that fill the limit. Beside one it may find
+// a packet of 64 KiB on its way, which HTB does not divide. A request outside of the limit takes
 // as long as without them. Each is the median of three runs. Who can not ask an idle line in
 // 2 ms, an emulated CPU by a real clock for one, can not tell, and looks at the rate alone.
 func TestQueuesStayShort(t *testing.T) {
@@ -166,9 +167,16 @@ func TestQueuesStayShort(t *testing.T) {
 					}
 					inside := middle(all, func(s sojourn) time.Duration { return s.inside.P99 })
 					outside := middle(all, func(s sojourn) time.Duration { return s.outside.P99 })
-					// Below 100 Mbit/s one packet of fq_codel's may take longer.
-					if inside > bound && (limit >= 100 || rung.method == policy.MethodEDT) {
-						t.Errorf("beside %d streams one in a hundred requests takes longer than %v", streams, inside)
+					most := bound
+					switch {
+					case rung.method == policy.MethodEDT:
+					case streams == 1:
+						most = idle.inside.P99 + time.Duration(45*1514*8/limit)*time.Microsecond
+					case limit < 100: // requests want an even part of this
+						most = time.Second
+					}
+					if inside > most {
+						t.Errorf("beside %d streams one in a hundred requests takes longer than %v, want at most %v", streams, inside, most)
 					}
 					if outside > idle.outside.P99*5/4 {
 						t.Errorf("beside %d streams of the limit, one in a hundred outside of it takes longer than %v, and %v without them", streams, outside, idle.outside.P99)
