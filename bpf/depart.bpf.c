@@ -21,36 +21,18 @@
  * the other, and gives back those that it has where one refuses it; what comes between on
  * another CPU has its time by then, so that place may stay empty.
  */
+#include "departures.h"
 #include "headers.h"
 #include "limiter.h"
 #include "links.h"
 
 #include <bpf/bpf_endian.h>
 
-#define MILLISECOND 1000000ULL
-#define SECOND 1000000000ULL
 #define MICROSECONDS 1000000ULL /* in a second */
 #define WINDOW (5 * SECOND)	 /* over which a limit is held to be kept or not */
 
-/*
- * How long a packet may have to wait: what a sender elsewhere needs to fill a path of such
- * a round trip, and less than it takes TCP to believe that a packet is lost.
- */
-#define HORIZON (100 * MILLISECOND)
-/*
- * And no longer than so many packets of its size take: fq has room for more, and a
- * packet that fq drops was charged for nothing.
- */
-#define CROWD 8192
 /* From here on what waits is marked. */
 #define PATIENCE (5 * MILLISECOND)
-/*
- * Packets of a size always have room for one that leaves and one that waits: a packet of
- * 64 KiB takes half a second of 1 Mbit/s.
- */
-#define PAIR 2
-/* But fq drops what would wait for 10 s. */
-#define FARTHEST (9 * SECOND)
 /*
  * What nobody asked for so long ago may still be had: a timer may come that late, and
  * what is not sent by then would be lost.
@@ -71,15 +53,6 @@
 #define NEXT -1
 #define DROP 2
 
-/* All limits that are held so. They outlive generations, so that a change forgets nothing. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 14);
-	__type(key, struct departing);
-	__type(value, struct departure);
-} departures SEC(".maps");
-
 /*
  * The flows of all limits, by a hash of both. Where two meet, they go ahead less often: one
  * flow beside 32 others meets one of them 1 time in 500.
@@ -98,23 +71,6 @@ enum wait {
 	LONG,	  /* worth a mark */
 	TOO_LONG, /* worth a drop, which is counted */
 };
-
-static __always_inline __u64 least(__u64 a, __u64 b) { return a < b ? a : b; }
-static __always_inline __u64 most(__u64 a, __u64 b) { return a > b ? a : b; }
-
-static __always_inline struct departure *departure_of(__u32 contract, __u32 link)
-{
-	struct departing key = { .contract = contract, .link = link };
-	struct departure *d = bpf_map_lookup_elem(&departures, &key);
-
-	return d && d->rate ? d : NULL;
-}
-
-/* bound is how long a packet may wait that takes so long. */
-static __always_inline __u64 bound(__u64 cost)
-{
-	return least(most(least(HORIZON, CROWD * cost), PAIR * cost), FARTHEST);
-}
 
 /*
  * tally keeps the rate of the last whole window and of the busiest one, in bytes a second. A

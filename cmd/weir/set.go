@@ -35,6 +35,8 @@ it before; --clear takes all of it back.
 A limit of what it sends paces TCP, from kernel 6.12 on open connections too; UDP
 and all else are held by drops, as is all that it receives: who sends that is paced
 by nobody here. --egress-max none and --ingress-max none take one limit back alone.
+Where the kernel can not pace, what is sent waits in an fq, which weir apply puts on
+all links there unless one of them is htb, mqprio or none, or held to a rate.
 
 A process may also be given its priority by the cgroup v1 controller net_prio,
 which needs no policy and does move it: --via net_prio.`,

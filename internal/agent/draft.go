@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -36,8 +37,9 @@ func (a *Agent) draft(ctx context.Context, r *state.Record, p *policy.Policy) (*
 }
 
 // proposed is the draft of a policy that somebody hands in, which is refused where a
-// limit would not bind all that it is given for. What is in force is not: others make
-// cgroups as they like, and status tells of those.
+// limit would not bind all that it is given for, and where nothing would hold one that weir
+// set gave to a process that lives. What is in force is not: others make cgroups as they
+// like, and status tells of those.
 func (a *Agent) proposed(ctx context.Context, r *state.Record, p *policy.Policy) (*draft, error) {
 	d, err := a.draft(ctx, r, p)
 	if err != nil {
@@ -47,10 +49,34 @@ func (a *Agent) proposed(ctx context.Context, r *state.Record, p *policy.Policy)
 	for _, u := range d.want.Unbound {
 		errs = append(errs, u.Diagnostic)
 	}
-	if len(errs) > 0 {
+	unheld, err := a.unheld(r, d)
+	if err != nil {
+		return nil, err
+	}
+	if errs = append(errs, unheld...); len(errs) > 0 {
 		return nil, errs
 	}
 	return d, nil
+}
+
+// unheld tells of limits beside the policy that nothing would hold, of processes that live.
+func (a *Agent) unheld(r *state.Record, d *draft) (errs policy.Errors, err error) {
+	if len(d.want.Unheld) == 0 {
+		return nil, nil
+	}
+	gone, err := a.gone(r.Sets, d.tags, r.IDs)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range sortedKeys(d.want.Unheld) {
+		if !gone[name] {
+			errs = append(errs, policy.Diagnostic{
+				Message: fmt.Sprintf("what weir set or weir run gave to %s: no way to hold its limit: %s", name, d.want.Unheld[name]),
+				Help:    "weir set --" + name + " --egress-max none takes it back",
+			})
+		}
+	}
+	return errs, nil
 }
 
 // reached reports whether nothing is left to do.

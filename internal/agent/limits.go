@@ -15,7 +15,7 @@ type LimitStatus struct {
 	Workload string   `json:"workload"` // "": whatever the link carries
 	Link     string   `json:"link"`     // "*" of all links together
 	Promise  string   `json:"promise"`  // "egress" or, of a link itself, "ingress"
-	Rung     string   `json:"rung"`     // "pace", "htb", "police" or "ifb"
+	Rung     string   `json:"rung"`     // "pace", "edt", "htb", "police" or "ifb"
 	Why      string   `json:"why"`
 	Lacks    []string `json:"lacks,omitempty"` // what the rung does not promise
 }

@@ -23,7 +23,8 @@ const victimEnv = "WEIR_TEST_VICTIM"
 // A victim is a change that ends in SIGKILL.
 type victim struct {
 	Scope  state.Scope
-	Verb   string // "apply", "confirm" (an apply until then), "rollback" or "reset"
+	Verb   string // "apply", "confirm" (an apply until then), "set" (10Mbit to a cgroup), "rollback" or "reset"
+	Cgroup string // of "set"
 	Policy string
 	KillAt int // the how-many-eth place, from 1; 0: never
 }
@@ -65,6 +66,12 @@ func (v victim) run(a *Agent) error {
 		return a.Reset(ctx)
 	case "rollback":
 		return a.Rollback(ctx, "the test says so")
+	case "set":
+		cgroup, err := policy.ParseCgroup(v.Cgroup)
+		if err != nil {
+			return err
+		}
+		return a.SetGroup(ctx, policy.Selector{Kind: policy.KindCgroup, Cgroup: cgroup}, most(10e6))
 	}
 	p, err := policy.Parse("test.yaml", []byte(v.Policy))
 	if err != nil {

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -150,25 +149,15 @@ func (a *Agent) liftLast(ctx context.Context, g *bpf.Generation) error {
 }
 
 // limit holds a contract of a generation that is in force to a limit, and paces
-// connections from the first one on.
+// connections from the first one on that is held so.
 func (a *Agent) limit(g *bpf.Generation, id plan.ContractID, l plan.Limit) error {
 	if err := g.SetLimit(id, l); err != nil {
 		return err
 	}
-	if a.room().PaceAttached() {
+	if l.Departs || a.room().PaceAttached() {
 		return nil
 	}
 	return a.restrain(pacing, g)
-}
-
-// canLimit returns ErrNoLimits where this kernel can not hold a limit.
-func (a *Agent) canLimit(ctx context.Context) error {
-	return a.inScope(func() error {
-		if lacks := a.features(ctx).NoLimits(); len(lacks) > 0 {
-			return fmt.Errorf("%w: %s", ErrNoLimits, lacks[0])
-		}
-		return nil
-	})
 }
 
 // held reads what became of the packets below each limit.

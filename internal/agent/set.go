@@ -24,11 +24,6 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 	if err := workload.CheckPIDNamespace(); err != nil {
 		return err
 	}
-	if t.limit() {
-		if err := a.canLimit(ctx); err != nil {
-			return err
-		}
-	}
 	return a.locked(func(r *state.Record) error {
 		g, err := a.current(r)
 		if err != nil {
@@ -45,19 +40,25 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 			s = old
 		}
 		s, nothing := t.of(s, known)
+		how := policy.MethodAuto
+		if t.limits() || s.Max != 0 || old.Max != 0 {
+			if how, err = a.live(ctx, r, t); err != nil {
+				return err
+			}
+		}
 		switch {
 		case nothing && known:
 			return a.clear(ctx, g, r, pid)
 		case nothing:
 			return nil
 		case known:
-			if err = a.renew(g, r, s); err != nil {
-				err = errors.Join(err, a.promise(g, r, old))
+			if err = a.renew(g, r, s, how); err != nil {
+				err = errors.Join(err, a.promise(g, r, old, how))
 			} else {
 				err = a.raise(ctx, g, r, s, p)
 			}
 		default:
-			err = a.introduce(g, r, s)
+			err = a.introduce(g, r, s, how)
 			if err == nil {
 				err = a.raise(ctx, g, r, s, p)
 			}
@@ -70,8 +71,8 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 }
 
 // renew changes a contract that is known. It takes effect first.
-func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set) error {
-	if err := a.promise(g, r, s); err != nil {
+func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set, how policy.Method) error {
+	if err := a.promise(g, r, s, how); err != nil {
 		return err
 	}
 	removeSet(r, s.Name)
@@ -81,7 +82,7 @@ func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set) error {
 
 // introduce makes a contract. It is remembered first: a tag that nobody knows
 // could not be undone.
-func (a *Agent) introduce(g *bpf.Generation, r *state.Record, s state.Set) error {
+func (a *Agent) introduce(g *bpf.Generation, r *state.Record, s state.Set, how policy.Method) error {
 	if err := a.forget(g, r, s.Name); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (a *Agent) introduce(g *bpf.Generation, r *state.Record, s state.Set) error
 	if err := a.Scope.Save(r); err != nil {
 		return err
 	}
-	return a.promise(g, r, s)
+	return a.promise(g, r, s, how)
 }
 
 // forget makes room: contracts of processes that are gone mean nothing any more,
@@ -189,10 +190,12 @@ func (a *Agent) current(r *state.Record) (*bpf.Generation, error) {
 	return a.room().Open(r.Generation)
 }
 
-// promise writes what a set's contract means on every link. A limit is there before
-// the first packet is charged to it, and until the last one was.
-func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set) error {
-	c, limit := r.IDs.Names[s.Name], plan.LimitOf(s.Contract().Egress)
+// promise writes what a set's contract means on every link, with a limit that is held by a
+// method. It is there before the first packet is charged to it, and until the last one was.
+func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set, how policy.Method) error {
+	egress := s.Contract().Egress
+	egress.Limit.Method = how
+	c, limit := r.IDs.Names[s.Name], plan.LimitOf(egress)
 	if limit != (plan.Limit{}) {
 		if err := a.limit(g, c.ID, limit); err != nil {
 			return err

@@ -13,12 +13,12 @@ import (
 // policy says of it. Its open connections are included. A second SetGroup changes
 // the first. It returns ErrNoLimits where a limit is not possible.
 func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, t Terms) error {
-	if t.limit() {
-		if err := a.canLimit(ctx); err != nil {
-			return err
+	return a.regroup(ctx, func(r *state.Record) (bool, error) {
+		if t.limits() {
+			if _, err := a.live(ctx, r, t); err != nil {
+				return false, err
+			}
 		}
-	}
-	return a.regroup(ctx, func(r *state.Record) bool {
 		set := state.Set{Name: groupSetName(s), Selector: &s}
 		old, known := findSet(r, set.Name)
 		if known {
@@ -29,17 +29,17 @@ func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, t Terms) error 
 		if !nothing {
 			r.Sets = append(r.Sets, set)
 		}
-		return known || !nothing
+		return known || !nothing, nil
 	})
 }
 
 // ClearGroup takes back what SetGroup gave. A group that was given nothing is
 // fine.
 func (a *Agent) ClearGroup(ctx context.Context, s policy.Selector) error {
-	return a.regroup(ctx, func(r *state.Record) bool {
+	return a.regroup(ctx, func(r *state.Record) (bool, error) {
 		_, known := findSet(r, groupSetName(s))
 		removeSet(r, groupSetName(s))
-		return known
+		return known, nil
 	})
 }
 
@@ -47,7 +47,7 @@ func groupSetName(s policy.Selector) string { return "set " + s.String() }
 
 // regroup changes the sets and publishes the policy that is applied once more,
 // with them. On an error the sets are as before.
-func (a *Agent) regroup(ctx context.Context, edit func(*state.Record) bool) error {
+func (a *Agent) regroup(ctx context.Context, edit func(*state.Record) (bool, error)) error {
 	return a.locked(func(r *state.Record) error {
 		switch {
 		case r.Journal != nil:
@@ -56,8 +56,8 @@ func (a *Agent) regroup(ctx context.Context, edit func(*state.Record) bool) erro
 			return ErrNothingApplied
 		}
 		before := slices.Clone(r.Sets)
-		if !edit(r) {
-			return nil
+		if changed, err := edit(r); err != nil || !changed {
+			return err
 		}
 		if r.Pending == nil {
 			r.Previous = r.Applied

@@ -36,7 +36,7 @@ func (b *bench) set(t *testing.T, pid uint32, terms Terms) {
 func (b *bench) unopened(t *testing.T, cgroup string) (pid uint32, open func()) {
 	t.Helper()
 	told := filepath.Join(t.TempDir(), "told")
-	cmd := start(t, b.here, cgroup, nil, "sh", "-c", fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; exec iperf3 --client %s --port 5201 --time 60",
+	cmd := start(t, b.here, cgroup, nil, "sh", "-c", fmt.Sprintf("until [ -e %s ]; do sleep 0.05; done; exec iperf3 --client %s --port 5201 --time 120",
 		told, b.far.IPv4.Addr()))
 	return uint32(cmd.Process.Pid), func() {
 		t.Helper()
@@ -262,6 +262,14 @@ func TestSetLimitWithoutRoom(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	b.apply(t, b.policyText(ironPolicy))
+	b.setWithoutRoom(t, plan.Limit{Max: 64e3})
+	b.inForce(t, b.policyText(ironPolicy), "with room for a limit")
+}
+
+// setWithoutRoom sets processes where there is no room for such a limit, and then where
+// there is.
+func (b *bench) setWithoutRoom(t *testing.T, filling plan.Limit) {
+	t.Helper()
 	g, err := b.room().Open(b.generation(t))
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +279,7 @@ func TestSetLimitWithoutRoom(t *testing.T) {
 	n := plan.ContractID(0)
 	for err == nil {
 		n++
-		err = g.SetLimit(strangers+n, plan.Limit{Max: 64e3})
+		err = g.SetLimit(strangers+n, filling)
 	}
 	if !errors.Is(err, bpf.ErrFull) {
 		t.Fatal(err)
@@ -307,7 +315,6 @@ func TestSetLimitWithoutRoom(t *testing.T) {
 		}
 	}
 	b.set(t, first, most(1e6))
-	b.inForce(t, b.policyText(ironPolicy), "with room for a limit")
 }
 
 // Where the kernel can hold no limit, the error says what it lacks, and nothing

@@ -18,10 +18,14 @@ type Terms struct {
 	MaxIngress *policy.Rate // likewise, of what its sockets receive
 }
 
-// limit reports whether the terms give a limit.
-func (t Terms) limit() bool {
-	return t.Max != nil && *t.Max != 0 || t.MaxIngress != nil && *t.MaxIngress != 0
-}
+// limits reports whether the terms give a limit.
+func (t Terms) limits() bool { return t.sends() || t.receives() }
+
+// sends reports whether the terms give a limit of what is sent.
+func (t Terms) sends() bool { return t.Max != nil && *t.Max != 0 }
+
+// receives reports whether they give one of what sockets receive.
+func (t Terms) receives() bool { return t.MaxIngress != nil && *t.MaxIngress != 0 }
 
 // of is the set of a name under the terms: the one that is known, changed, or a
 // new one. It is nothing where it promises nothing.

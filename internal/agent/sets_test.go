@@ -44,7 +44,7 @@ func TestTermsOfSet(t *testing.T) {
 				t.Errorf("%s: %s", name, diff)
 			}
 		}
-		if got := c.terms.limit(); got != c.limits {
+		if got := c.terms.limits(); got != c.limits {
 			t.Errorf("%s: gives a limit: %v", name, got)
 		}
 	}

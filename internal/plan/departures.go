@@ -15,15 +15,25 @@ func climbTimes(limit policy.Limit, links []policy.Link, on ground) string {
 		return "edt lets no burst of " + limit.Burst.String() + " through"
 	case limit.PPS != 0:
 		return "edt counts no packets"
-	case !on.Features.Qdiscs[string(policy.FQ)]:
-		return "kernel has no fq qdisc, which edt waits in"
-	case on.Features.lacks(on.Features.TailCalls, FeatureTailCalls):
-		return "BPF programs of this kernel can not go on in the one that gives times of departure (no tail calls from functions)"
+	case on.Features.noTimes() != "":
+		return on.Features.noTimes()
 	}
 	for _, l := range links {
 		if why := on.keepsNoTimes(l); why != "" {
 			return why
 		}
+	}
+	return ""
+}
+
+// noTimes says in words what the kernel lacks to give packets their times of departure and to
+// keep them until then, "" if nothing.
+func (f Features) noTimes() string {
+	switch {
+	case !f.Qdiscs[string(policy.FQ)]:
+		return "kernel has no fq qdisc, which edt waits in"
+	case f.lacks(f.TailCalls, FeatureTailCalls):
+		return "BPF programs of this kernel can not go on in the one that gives times of departure (no tail calls from functions)"
 	}
 	return ""
 }
@@ -77,13 +87,24 @@ func (r LimitRungs) depart(link string) bool {
 	return false
 }
 
+// keepsNoTimes says in words why no fq can keep packets in a queue until their times of
+// departure, "" if one can.
+func (q Queue) keepsNoTimes() string {
+	switch {
+	case q.Scheduler == policy.None:
+		return "scheduler none has no queue of Weir's, which would keep a packet until its time of departure"
+	case q.Scheduler != policy.Prio && q.Scheduler != policy.ETS && q.Scheduler != policy.FQ:
+		return string(q.Scheduler) + " keeps no packet until its time of departure"
+	case q.Rate != 0:
+		return string(q.Scheduler) + " is below htb here, which keeps no packet until its time of departure"
+	}
+	return ""
+}
+
 // keepTimes puts an fq where packets wait, or says in words why that can not be.
 func (r *Rung) keepTimes() string {
-	switch {
-	case r.Scheduler != policy.Prio && r.Scheduler != policy.ETS && r.Scheduler != policy.FQ:
-		return string(r.Scheduler) + " keeps no packet until its time of departure"
-	case r.Rate != 0:
-		return string(r.Scheduler) + " is below htb here, which keeps no packet until its time of departure"
+	if why := r.keepsNoTimes(); why != "" {
+		return why
 	}
 	uneven := r.uneven()
 	r.Lacks = slices.DeleteFunc(r.Lacks, func(lack string) bool { return slices.Contains(uneven, lack) })

@@ -68,6 +68,11 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			}
 			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)), false)...)
 		}
+		if why := want.Unheld[w.Name]; why != "" {
+			all = append(all, Judgement{
+				Workload: w.Name, Link: EveryLink, Promise: PromiseEgress, Max: w.Contract.Egress.Max, Verdict: Broken, Evidence: "no way to hold it: " + why,
+			})
+		}
 		for _, to := range slices.Sorted(maps.Keys(toward[id])) {
 			t := toward[id][to]
 			j := Judgement{Workload: w.Name, Link: EveryLink, To: to, Promise: PromiseEgress}

@@ -15,6 +15,8 @@ type Want struct {
 	LimitRungs LimitRungs          // how each limit of what workloads send is held
 	OwnRungs   map[string]OwnRungs // link -> how its own limits are held
 	Before     map[string]Qdisc    // link -> its root qdisc now
+	Live       policy.Method       // how limits are held that weir set and weir run give; MethodAuto: in no way
+	Unheld     map[string]string   // explicit contracts whose limit nothing holds -> why, in words
 	// Unfollowed are patterns whose later matches wait for the next apply.
 	Unfollowed []policy.Selector
 	// Unbound are limits that do not bind all that is below their cgroups.
@@ -60,6 +62,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		Before:     map[string]Qdisc{},
 		LimitRungs: HowLimited(p, f),
 		OwnRungs:   map[string]OwnRungs{},
+		Unheld:     map[string]string{},
 		PIDs:       map[uint32]string{},
 
 		workloads: workloads,
@@ -77,7 +80,11 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung
 		w.Before[l.Name] = f.Links[l.Name].Root
-		own := ownRungs(l, f)
+	}
+	w.prepareTimes(f.Features)
+	explicit = w.liveLimits(explicit, f.Features)
+	for _, l := range p.Links {
+		rung, own := w.Rungs[l.Name], ownRungs(l, f)
 		if len(own) > 0 {
 			w.OwnRungs[l.Name] = own
 		}

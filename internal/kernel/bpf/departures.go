@@ -70,6 +70,68 @@ func (g *Generation) setDeparture(of plan.Owner, l plan.Limit) error {
 	return nil
 }
 
+// changeDeparture is setDeparture with effect at once. It returns ErrNoLimits, where the
+// programs in force give no times, and ErrFull.
+func (g *Generation) changeDeparture(of plan.Owner, l plan.Limit) error {
+	there, err := g.hasLimiter(slotDepart)
+	if err == nil && !there {
+		err = ErrNoLimits
+	}
+	if err != nil {
+		return err
+	}
+	if err := g.setDeparture(of, l); err != nil {
+		return err
+	}
+	var is departDeparture
+	if err := g.memory.departures.Lookup(departing(of), &is); err != nil {
+		return fmt.Errorf("read the departures of contract %d: %w", of.Contract, err)
+	}
+	if rate := g.departing[departing(of)]; is.Rate != rate {
+		return g.retime(of, rate)
+	}
+	return nil
+}
+
+// retime has the kernel change a limit in place.
+func (g *Generation) retime(of plan.Owner, rate uint64) error {
+	spec, err := copied(parseRetime)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		spec.Variables[retimeVarContract].Set(uint32(of.Contract)),
+		spec.Variables[retimeVarLink].Set(uint32(of.Link)),
+		spec.Variables[retimeVarRate].Set(rate),
+	)
+	if err != nil {
+		return fmt.Errorf("set retime: %w", err)
+	}
+	var programs retimePrograms
+	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
+		return fmt.Errorf("load retime: %w", err)
+	}
+	defer programs.Close()
+	const frame = 14 // the kernel runs nothing on less
+	answer, err := programs.Retime.Run(&ebpf.RunOptions{Data: make([]byte, frame), Repeat: 1})
+	if err != nil {
+		return fmt.Errorf("run retime: %w", err)
+	}
+	if answer == 0 {
+		return fmt.Errorf("change the departures of contract %d: they are gone", of.Contract)
+	}
+	return nil
+}
+
+// removeDeparture takes a limit away that is held by departure times, if it is there.
+func (g *Generation) removeDeparture(of plan.Owner) error {
+	delete(g.departing, departing(of))
+	if err := g.memory.departures.Delete(departing(of)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("remove the departures of contract %d: %w", of.Contract, err)
+	}
+	return nil
+}
+
 // settleDepartures makes the limits those that the generation was given, as SettleLimits
 // does. Where a rate changes, what waits already keeps its time and all else begins anew; a
 // packet that leaves in that moment may be forgotten.
@@ -81,9 +143,7 @@ func (g *Generation) settleDepartures() error {
 	for of, is := range all {
 		switch rate, wanted := g.departing[of]; {
 		case !wanted:
-			if e := g.memory.departures.Delete(of); e != nil && !errors.Is(e, ebpf.ErrKeyNotExist) {
-				err = errors.Join(err, fmt.Errorf("remove the departures of contract %d: %w", of.Contract, e))
-			}
+			err = errors.Join(err, g.removeDeparture(plan.Owner{Contract: plan.ContractID(of.Contract), Link: int(of.Link)}))
 		case rate != is.Rate:
 			if e := g.memory.departures.Put(of, departDeparture{Rate: rate, Next: is.Next, Ahead: is.Ahead}); e != nil {
 				err = errors.Join(err, fmt.Errorf("change the departures of contract %d: %w", of.Contract, e))

@@ -2,6 +2,7 @@ package bpf
 
 import (
 	"encoding/binary"
+	"errors"
 	"net/netip"
 	"sync"
 	"testing"
@@ -386,6 +387,89 @@ func TestDeparturesStay(t *testing.T) {
 	}
 	if all, err := read[departDeparting, departDeparture](g.memory.departures); err != nil || len(all) != 0 {
 		t.Errorf("left over: %v, %v", all, err)
+	}
+}
+
+// TestSetDeparture: a limit by departure times comes, changes and goes while its generation is
+// in force, where that is prepared for it. What waits keeps its time, but for what would keep
+// all else out.
+func TestSetDeparture(t *testing.T) {
+	testutil.Needs(t, "BPF tail calls")
+	rules, l := ports(1000), promises(8)
+	o := bare
+	o.Times = true
+	g := begin(t, newRoom(t), 1, rules, o)
+	load(t, g, lo, rules, l)
+	limit := func(max policy.Rate) {
+		t.Helper()
+		if err := g.SetLimit(plan.FirstID, plan.Limit{Max: max, Departs: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promise := func(limited bool) {
+		t.Helper()
+		p := l.Contracts[plan.FirstID]
+		p.Limited = limited
+		if err := g.SetPromise(lo, plan.FirstID, p); err != nil {
+			t.Fatal(err)
+		}
+		if is, err := g.Promises(lo); err != nil || is[plan.FirstID] != p {
+			t.Errorf("promised is %+v, %v, want %+v", is[plan.FirstID], err, p)
+		}
+	}
+	free := func() {
+		t.Helper()
+		if p := depart(t, g, datagram(1000, 0), 0); p.dropped || p.at != 0 {
+			t.Errorf("without a limit: %+v", p)
+		}
+		if all, err := g.limits(); err != nil || len(all) != 0 {
+			t.Errorf("left over: %v, %v", all, err)
+		}
+	}
+	free()
+	limit(8e6)
+	promise(true)
+	for range 5 {
+		depart(t, g, datagram(1000, 0), 0)
+	}
+	if p := depart(t, g, datagram(1000, 0), 0); p.dropped || p.at == 0 {
+		t.Errorf("%+v", p)
+	}
+	if held, err := g.Held(); err != nil || held[plan.Owner{Contract: plan.FirstID}].Passed != 6000 {
+		t.Errorf("%+v, %v", held, err)
+	}
+	now := uint64(monotonic(t))
+	for _, c := range []struct {
+		taken time.Duration // from now on, before the change
+		to    policy.Rate
+		most  time.Duration // likewise, after it
+	}{{20 * time.Millisecond, 4e6, 20 * time.Millisecond}, {20 * time.Second, 16e6, time.Second}, {20 * time.Second, 64e3, 2 * time.Second}} {
+		takenUntil(t, g, departDeparture{Rate: 1e6, Next: now + uint64(c.taken), Passed: 80_000, Busiest: 7})
+		limit(c.to)
+		var is departDeparture
+		if err := g.memory.departures.Lookup(firstTogether, &is); err != nil || is.Rate != uint64(c.to/8) || is.Passed != 80_000 || is.Busiest != 0 {
+			t.Errorf("to %s: %+v, %v", c.to, is, err)
+		}
+		if left := time.Duration(is.Next - now); left > c.most || left < min(c.taken, 20*time.Millisecond) {
+			t.Errorf("to %s: taken for %s", c.to, left)
+		}
+	}
+	if err := g.SettleLimits(); err != nil { // it has been given what it holds
+		t.Fatal(err)
+	}
+	if all, err := g.limits(); err != nil || all[plan.FirstID] != (plan.Limit{Max: 64e3, Departs: true}) {
+		t.Errorf("held is %v, %v", all, err)
+	}
+	promise(false)
+	for range 2 {
+		if err := g.RemoveLimit(plan.FirstID); err != nil {
+			t.Fatal(err)
+		}
+		free()
+	}
+	unprepared := begin(t, newRoom(t), 1, rules, bare)
+	if err := unprepared.SetLimit(plan.FirstID, plan.Limit{Max: 64e3, Departs: true}); !errors.Is(err, ErrNoLimits) {
+		t.Errorf("where nothing is prepared: %v", err)
 	}
 }
 

@@ -15,6 +15,7 @@ package bpf
 //go:generate object pace ../../../bpf/pace.bpf.c
 //go:generate object window ../../../bpf/window.bpf.c
 //go:generate object relimit ../../../bpf/relimit.bpf.c
+//go:generate object retime ../../../bpf/retime.bpf.c
 //go:generate object open ../../../bpf/open.bpf.c
 //go:generate object sums ../../../bpf/sums.bpf.c
 //go:generate object births ../../../bpf/births.bpf.c

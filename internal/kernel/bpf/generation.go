@@ -31,6 +31,7 @@ type Generation struct {
 	numbered *numbering            // of the budgets, once it is known
 	wanted   map[plan.Owner]amount // the limits that it was given
 
+	later     bool                       // limits that come later are held by departure times
 	departing map[departDeparting]uint64 // those of them that are held by departure times, bytes a second
 }
 
@@ -41,6 +42,7 @@ type Options struct {
 	Controller int  // index of its controller in the kernel's list, as [ControllerIndex] gives it; -1: none
 	Births     bool // follow births and deaths: the kernel has raw tracepoints
 	Limits     bool // hold limits that come later: the kernel can hold them
+	Times      bool // or else hold those by departure times: its links keep packets until then
 	LinkLimits int  // how many limits hold on one link alone, one of bytes and of packets being two
 
 	Links   int             // how many links it will have
@@ -93,6 +95,9 @@ func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 	budgets += len(rules.Blocs)
 	if err == nil && (o.Limits || budgets > 0) {
 		err = g.makeBudgets(budgets)
+	}
+	if g.later = o.Times; err == nil && o.Times {
+		err = g.ensureDepart()
 	}
 	if err == nil {
 		err = g.fillBirths(rules.Births)

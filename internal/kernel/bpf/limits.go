@@ -81,10 +81,13 @@ func (g *Generation) hasLimiter(slot uint32) (bool, error) {
 }
 
 // SetLimit changes what a contract may take of all links together, at once. One
-// that had a limit keeps its budget, which goes on knowing its flows. Packets are
+// that had a limit keeps its budget, which goes on knowing its flows, or its departure. Packets are
 // charged to it from when the contract's promises say so. It returns ErrNoLimits
 // and ErrFull.
 func (g *Generation) SetLimit(id plan.ContractID, l plan.Limit) error {
+	if l.Departs {
+		return g.changeDeparture(plan.Owner{Contract: id}, l)
+	}
 	if !g.asksLimits() {
 		return ErrNoLimits
 	}
@@ -148,7 +151,8 @@ func (g *Generation) relimit(n budgetNumber, l amount) error {
 // RemoveLimit takes a contract's limit of all links together away. One without is
 // fine.
 func (g *Generation) RemoveLimit(id plan.ContractID) error {
-	return g.removeBudgets(plan.Owner{Contract: id})
+	of := plan.Owner{Contract: id}
+	return errors.Join(g.removeBudgets(of), g.removeDeparture(of))
 }
 
 // HasLimits reports whether anything that is sent has a limit that is paced.

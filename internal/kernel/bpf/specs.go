@@ -19,6 +19,7 @@ var (
 	parsePace    = sync.OnceValues(loadPace)
 	parseWindow  = sync.OnceValues(loadWindow)
 	parseRelimit = sync.OnceValues(loadRelimit)
+	parseRetime  = sync.OnceValues(loadRetime)
 )
 
 // copied is a spec that its caller may change.

@@ -1,0 +1,35 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/state"
+)
+
+// live says how limits are held beside the policy that is applied. It returns ErrNoLimits
+// where the terms give one that nothing holds.
+func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (policy.Method, error) {
+	var f plan.Features
+	err := a.inScope(func() error {
+		f = a.features(ctx)
+		return nil
+	})
+	if err != nil {
+		return policy.MethodAuto, err
+	}
+	if lacks := f.NoLimits(); t.receives() && len(lacks) > 0 {
+		return policy.MethodAuto, fmt.Errorf("%w: %s, and nothing else holds what sockets receive", ErrNoLimits, lacks[0])
+	}
+	queues := make(map[string]plan.Queue, len(r.Links))
+	for name, l := range r.Links {
+		queues[name] = l.Queue
+	}
+	how, why := plan.LiveMethod(queues, f)
+	if t.sends() && why != "" {
+		return how, fmt.Errorf("%w: %s", ErrNoLimits, why)
+	}
+	return how, nil
+}

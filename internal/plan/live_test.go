@@ -1,0 +1,89 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// unpaced is a host whose kernel can not pace.
+func unpaced(p *policy.Policy) Facts {
+	f := hostOf(p)
+	f.Features.Atomics = false
+	return f
+}
+
+// given are the contracts of two processes, of which one is limited.
+var given = []Explicit{
+	{"pid 1", policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Egress: policy.Egress{Limit: policy.Limit{Max: 10e6}}}},
+	{"pid 2", policy.Contract{Priority: policy.Priority{Default: 3}}},
+}
+
+// TestPreparedTimes: where nothing can be paced, links whose rung allows it keep times of
+// departure before there is a limit; elsewhere nothing changes.
+func TestPreparedTimes(t *testing.T) {
+	for links, why := range map[string]string{
+		"{eth0: {}, eth1: {scheduler: fq}, eth2: {scheduler: ets}}": "",
+		"{eth0: {}, eth1: {rate: 10Mbit}}":                          `link "eth1": prio is below htb here, which keeps no packet until its time of departure`,
+		"{eth0: {}, eth1: {rate: 10Mbit, scheduler: htb}}":          `link "eth1": htb keeps no packet until its time of departure`,
+		"{eth0: {}, eth1: {scheduler: none}}":                       `link "eth1": scheduler none has no queue of Weir's, which would keep a packet until its time of departure`,
+	} {
+		p := parsed(t, "version: 1\nlinks: "+links+"\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
+		w, errs := Wanted(p, unpaced(p), IDs{}, given)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		id := w.Contracts["pid 1"].ID
+		limit := Limit{}
+		if why == "" {
+			limit = Limit{Max: 10e6, Departs: true}
+		}
+		if got := w.Rules.Limits[id]; got != limit {
+			t.Errorf("%s: %v", links, got)
+		}
+		for link, l := range w.Links {
+			if (l.Queue.Leaf == LeafFQ) != (why == "") || l.Queue.Check() != nil || l.Rules.Contracts[id].Limited != (why == "") {
+				t.Errorf("%s: %s: %+v", links, link, l)
+			}
+		}
+		if why != "" {
+			why = "BPF programs of this kernel can not count a limit together (no atomic fetch); " + why
+		}
+		if len(w.Unheld) > 1 || w.Unheld["pid 1"] != why || (w.Live == policy.MethodEDT) != (why == "") {
+			t.Errorf("%s: by %s, but for %v", links, w.Live, w.Unheld)
+		}
+		judged := *p
+		judged.Workloads = append(judged.Workloads, policy.Workload{Name: "pid 1", Contract: given[0].Contract})
+		for _, j := range Judge(&judged, w, nil, Measured{}) {
+			if j.Workload == "pid 1" && (j.Verdict == Broken) != (why != "") {
+				t.Errorf("%s: %+v", links, j)
+			}
+		}
+		paced, errs := Wanted(p, hostOf(p), IDs{}, given)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if paced.Live != policy.MethodPace || paced.Rules.Limits[id] != (Limit{Max: 10e6}) || strings.Contains(lines(Diff(State{}, paced)), "times of departure") {
+			t.Errorf("%s: where it can be paced: by %s, %v", links, paced.Live, paced.Rules.Limits[id])
+		}
+	}
+}
+
+// TestLiveMethod: a queue from before keeps no times, though it might.
+func TestLiveMethod(t *testing.T) {
+	p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
+	f := unpaced(p).Features
+	for why, queues := range map[string]map[string]Queue{
+		`link "eth0" keeps no packet until its time of departure before the next weir apply`: {"eth0": {Scheduler: policy.Prio, Leaf: LeafBFIFO}},
+		"no link keeps packets until their times of departure":                               nil,
+	} {
+		if how, got := LiveMethod(queues, f); how != policy.MethodAuto || !strings.HasSuffix(got, "; "+why) {
+			t.Errorf("%v: by %s, %s", queues, how, got)
+		}
+	}
+	f.TailCalls = false
+	if how, why := LiveMethod(map[string]Queue{"eth0": {Scheduler: policy.Prio, Leaf: LeafFQ}}, f); how != policy.MethodAuto || !strings.Contains(why, "tail calls") {
+		t.Errorf("without tail calls: by %s, %s", how, why)
+	}
+}
