@@ -107,15 +107,9 @@ func (g *Generation) retime(of plan.Owner, rate uint64) error {
 	if err != nil {
 		return fmt.Errorf("set retime: %w", err)
 	}
-	var programs retimePrograms
-	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
-		return fmt.Errorf("load retime: %w", err)
-	}
-	defer programs.Close()
-	const frame = 14 // the kernel runs nothing on less
-	answer, err := programs.Retime.Run(&ebpf.RunOptions{Data: make([]byte, frame), Repeat: 1})
+	answer, err := g.runOnce(spec, retimeProgRetime)
 	if err != nil {
-		return fmt.Errorf("run retime: %w", err)
+		return err
 	}
 	if answer == 0 {
 		return fmt.Errorf("change the departures of contract %d: they are gone", of.Contract)

@@ -132,15 +132,9 @@ func (g *Generation) relimit(n budgetNumber, l amount) error {
 	if err != nil {
 		return fmt.Errorf("set relimit: %w", err)
 	}
-	var programs relimitPrograms
-	if err := spec.LoadAndAssign(&programs, g.shared(spec)); err != nil {
-		return fmt.Errorf("load relimit: %w", err)
-	}
-	defer programs.Close()
-	const frame = 14 // the kernel runs nothing on less
-	answer, err := programs.Relimit.Run(&ebpf.RunOptions{Data: make([]byte, frame), Repeat: 1})
+	answer, err := g.runOnce(spec, relimitProgRelimit)
 	if err != nil {
-		return fmt.Errorf("run relimit: %w", err)
+		return err
 	}
 	if answer == 0 {
 		return fmt.Errorf("change limit %d: it is gone", n)
