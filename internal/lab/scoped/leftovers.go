@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/state"
 )
@@ -63,7 +64,13 @@ func dead(name string) bool {
 // remove takes away what a scope leaves behind once its links are gone, with
 // their queues, as they are when nobody holds their namespaces any more.
 func remove(s state.Scope) error {
-	err := bpf.Room{Dir: s.Pins, Cgroup: s.Cgroup}.Remove()
+	record, err := s.Load()
+	err = errors.Join(err, bpf.Room{Dir: s.Pins, Cgroup: s.Cgroup}.Remove())
+	if record != nil && record.BPFFS {
+		if e := host.UnmountBPFFS(pins); !errors.Is(e, host.ErrBPFFSInUse) { // then others have come to rely on it
+			err = errors.Join(err, e)
+		}
+	}
 	workloads, _ := filepath.Glob(filepath.Join(s.Cgroup, "*", "cgroup.procs"))
 	for _, procs := range workloads {
 		err = errors.Join(err, rmdir(filepath.Dir(procs)))
