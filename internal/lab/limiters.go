@@ -119,7 +119,8 @@ func (l *limitersLab) policy(arm string, limit policy.Rate) string {
 		l.line.Device, how.scheduler, l.cgroup, limit, how.method)
 }
 
-// arm makes one arm once: small packets under each limit, then bulk TCP.
+// arm makes one arm once: small packets under each limit, and without one by turns, then bulk
+// TCP.
 func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error {
 	for i, load := range loads {
 		if arm == "none" && i > 0 {
@@ -128,6 +129,11 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 		err := l.under(ctx, arm, l.limits[i], func() error { return l.small(ctx, arm, repetition, load) })
 		if err != nil {
 			return fmt.Errorf("at most %s: %w", l.limits[i], err)
+		}
+	}
+	if arm != "none" {
+		if err := l.byTurns(ctx, arm, l.limits[0]); err != nil {
+			return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
 		}
 	}
 	err := l.under(ctx, arm, l.Rate, func() error {

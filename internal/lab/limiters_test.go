@@ -20,7 +20,7 @@ func TestLimitersLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	logTable(t, r)
-	if controller.applied != len(weirs)*(len(loads)+1) {
+	if controller.applied != len(weirs)*(len(loads)+turns+1) {
 		t.Errorf("%d policies applied", controller.applied)
 	}
 	var arms []string
@@ -52,7 +52,7 @@ func TestLimitersLab(t *testing.T) {
 		if m := metric(t, r, arm, "offered_below"); m.Median <= 0 {
 			t.Errorf("%s: %+v was offered", arm, m)
 		}
-		for _, name := range []string{"pps", "pps_near", "drops", "drops_near", "drops_below", "softirq_ns_per_packet", "cpu_ns_per_packet", "rr_idle_p99_ms"} {
+		for _, name := range []string{"pps", "pps_by_turns", "pps_by_turns_none", "pps_near", "drops", "drops_near", "drops_below", "softirq_ns_per_packet", "cpu_ns_per_packet", "rr_idle_p99_ms"} {
 			metric(t, r, arm, name)
 		}
 	}

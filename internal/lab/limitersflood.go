@@ -44,7 +44,7 @@ const below = "_below"
 // that.
 func (l *limitersLab) calibrate(ctx context.Context) error {
 	l.progress("small packets without a limit")
-	f, err := l.flood(ctx, loads[0].window)
+	f, err := l.flood(ctx, l.watching(ctx, loads[0].window))
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ type flooded struct {
 // near the highest limit that police takes.
 var floodSockets = min(runtime.NumCPU(), 4)
 
-// flood sends small packets as fast as this host can.
-func (l *limitersLab) flood(ctx context.Context, window time.Duration) (f flooded, err error) {
+// flood sends small packets as fast as this host can, while it is watched.
+func (l *limitersLab) flood(ctx context.Context, watch func(*flooded) error) (f flooded, err error) {
 	first, _, err := l.far.Received()
 	if err != nil {
 		return f, err
@@ -99,7 +99,7 @@ func (l *limitersLab) flood(ctx context.Context, window time.Duration) (f floode
 	if err := pause(ctx, drained); err != nil {
 		return f, err
 	}
-	if err := l.watchFlood(ctx, window, &f); err != nil {
+	if err := watch(&f); err != nil {
 		return f, err
 	}
 	sent, err := l.sender.Stop(ctx)
@@ -137,44 +137,55 @@ func (l *limitersLab) arrives(ctx context.Context, before uint64) error {
 	}
 }
 
-// watchFlood measures a flood for a window. The clock is read next to each count.
-func (l *limitersLab) watchFlood(ctx context.Context, window time.Duration, f *flooded) error {
-	recorder := traffic.Record(sampling, func() uint64 {
-		_, bytes, _ := l.far.Received() // the device is there until the lab ends
-		return bytes
-	})
-	defer func() { f.trace = recorder.Stop()[0] }()
-	cpuBefore, err := readCPUTimes()
-	if err != nil {
+// watching measures a flood for a window.
+func (l *limitersLab) watching(ctx context.Context, window time.Duration) func(*flooded) error {
+	return func(f *flooded) error {
+		recorder := traffic.Record(sampling, func() uint64 {
+			_, bytes, _ := l.far.Received() // the device is there until the lab ends
+			return bytes
+		})
+		defer func() { f.trace = recorder.Stop()[0] }()
+		before, err := readCPUTimes()
+		if err != nil {
+			return err
+		}
+		packets, err := l.pass(ctx, window, f)
+		if err != nil {
+			return err
+		}
+		after, err := readCPUTimes()
+		spent := after.since(before)
+		f.cpu, f.softirq = float64(spent.total-spent.idle)/packets, float64(spent.softirq)/packets
 		return err
 	}
+}
+
+// pass counts what arrives in a window. The clock is read next to each count.
+func (l *limitersLab) pass(ctx context.Context, window time.Duration, f *flooded) (packets float64, err error) {
 	before, _, err := l.far.Received()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	f.start = time.Now()
 	if err := pause(ctx, window); err != nil {
-		return err
+		return 0, err
 	}
 	after, _, err := l.far.Received()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	f.end = time.Now()
-	cpuAfter, err := readCPUTimes()
-	packets := float64(after - before)
+	packets = float64(after - before)
 	f.pps = packets / f.end.Sub(f.start).Seconds()
 	if packets == 0 {
-		return errors.Join(err, errors.New("nothing arrived"))
+		return 0, errors.New("nothing arrived")
 	}
-	spent := cpuAfter.since(cpuBefore)
-	f.cpu, f.softirq = float64(spent.total-spent.idle)/packets, float64(spent.softirq)/packets
-	return err
+	return packets, nil
 }
 
 // small floods under a limit and notes what came out.
 func (l *limitersLab) small(ctx context.Context, arm string, repetition int, load load) error {
-	f, err := l.flood(ctx, load.window)
+	f, err := l.flood(ctx, l.watching(ctx, load.window))
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,8 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 		l.measured("none", "pps", "packets/s", r.none)
 		l.measured("none", "softirq_ns_per_packet", "ns", 500)
 		if absent["ifb_htb"] == "" {
-			l.measured("ifb_htb", "pps", "packets/s", r.ifb)
+			l.measured("ifb_htb", "pps_by_turns", "packets/s", r.ifb)
+			l.measured("ifb_htb", "pps_by_turns_none", "packets/s", r.none)
 		}
 		l.measured("none", "mbit", "Mbit/s", r.free)
 		l.measured("none", "mbit_1", "Mbit/s", r.free)
@@ -40,7 +41,8 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 		if absent["weir"] != "" {
 			continue
 		}
-		l.measured("weir", "pps", "packets/s", r.weir)
+		l.measured("weir", "pps_by_turns", "packets/s", r.weir)
+		l.measured("weir", "pps_by_turns_none", "packets/s", r.none)
 		for suffix, mbit := range map[string]float64{"": r.many, "_1": r.one} {
 			l.measured("weir", "mbit"+suffix, "Mbit/s", mbit)
 			l.measured("weir", "retransmits"+suffix, "", r.again)
