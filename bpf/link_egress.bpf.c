@@ -69,13 +69,13 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 /* pass goes on in limit, or else in depart, where any limit may hold for the packet. */
 static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above *above)
 {
-	if (!own && !above && !own_budgets)
+	if (!own && !above->contracts[0] && !own_budgets)
 		return;
 	skb->cb[0] = this_link;
 	skb->cb[1] = own_budgets;
 	skb->cb[2] = own;
-	skb->cb[3] = above ? above->contracts[0] | (__u32)above->contracts[1] << 16 : 0;
-	skb->cb[4] = (above ? above->contracts[2] : 0) | l2_length << 16;
+	skb->cb[3] = above->contracts[0] | (__u32)above->contracts[1] << 16;
+	skb->cb[4] = above->contracts[2] | l2_length << 16;
 	bpf_tail_call(skb, &limiter, LIMIT);
 	bpf_tail_call(skb, &limiter, DEPART);
 }
@@ -83,7 +83,7 @@ static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above 
 SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
-	struct above *above = NULL;
+	struct above above = {};
 	__u32 id = resolve(skb, &above), priority;
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
@@ -94,7 +94,7 @@ int link_egress(struct __sk_buff *skb)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
 	if (limits)
-		pass(skb, c && c->limited ? id : CONTRACT_UNCLAIMED, above);
+		pass(skb, c && c->limited ? id : CONTRACT_UNCLAIMED, &above);
 	return NEXT;
 }
 

@@ -30,14 +30,14 @@ static __always_inline __u32 outer(__u32 id, __u32 member)
 /* member_of is in whose bloc a packet is: who claims its socket is asked as at egress. */
 static __noinline __u32 member_of(struct __sk_buff *skb)
 {
-	struct above *above = NULL;
+	struct above above = {};
 	__u32 member = outer(resolve(skb, &above), CONTRACT_UNCLAIMED), i;
 
-	if (!above)
+	if (!above.contracts[0])
 		return member;
 #pragma clang loop unroll(full)
 	for (i = 0; i < ABOVE; i++)
-		member = outer(above->contracts[i], member);
+		member = outer(above.contracts[i], member);
 	return member;
 }
 

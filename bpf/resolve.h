@@ -102,26 +102,26 @@ static __always_inline struct verdict *verdict_of(struct bpf_sock *sk, struct mp
 	return bpf_sk_storage_get(&verdicts, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
-/* above_of returns what else binds a socket. An MPTCP connection's subflows share a
+/* look_above says what else binds a socket. An MPTCP connection's subflows share a
  * verdict, and each looks by itself. */
-static __always_inline struct above *above_of(struct __sk_buff *skb, struct bpf_sock *sk, __u16 own)
+static __always_inline void look_above(struct __sk_buff *skb, struct bpf_sock *sk, __u16 own, struct above *above)
 {
 	struct above *a = bpf_sk_storage_get(&aboves, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	struct above found = { .generation = generation };
 
-	if (a && a->generation != generation) {
-		find_above(skb, own, &found);
-		*a = found;
+	if (a && a->generation == generation) {
+		*above = *a;
+		return;
 	}
-	return a;
+	above->generation = generation;
+	find_above(skb, own, above);
+	if (a)
+		*a = *above;
 }
 
-/* nested says whether anything else binds a socket of a contract. */
-static __always_inline bool nested(struct __sk_buff *skb, __u16 contract)
+/* nested says whether anything else binds a socket of a contract, and what. */
+static __always_inline bool nested(struct __sk_buff *skb, __u16 contract, struct above *above)
 {
-	struct above found = {};
-
-	return limits && contract && find_above(skb, contract, &found);
+	return limits && contract && find_above(skb, contract, above);
 }
 
 /*
@@ -131,10 +131,11 @@ static __always_inline bool nested(struct __sk_buff *skb, __u16 contract)
  * application may change at any time. That they do not say it is never kept: it
  * is true of one packet, such as the later fragment of a tunnel's.
  */
-static __always_inline __u32 resolve(struct __sk_buff *skb, struct above **above)
+static __always_inline __u32 resolve(struct __sk_buff *skb, struct above *above)
 {
 	struct bpf_sock *sk = socket_of(skb);
 	struct mptcp_sock *msk = NULL;
+	struct above seen = {};
 	struct verdict *at, v;
 	__u32 id;
 
@@ -145,18 +146,19 @@ static __always_inline __u32 resolve(struct __sk_buff *skb, struct above **above
 	at = verdict_of(sk, msk);
 	if (!at) { /* no memory, or closed before its first packet came here */
 		id = contract_of_socket(skb, sk, msk);
+		nested(skb, id, above);
 		return id ? id : contract_of_headers(skb);
 	}
 	v = remembered(at);
 	if (v.generation != generation) {
 		v.contract = contract_of_socket(skb, sk, msk);
 		v.link = v.contract || !tuple_count ? EVERY_LINK : NO_LINK;
-		if (nested(skb, v.contract))
+		if (nested(skb, v.contract, &seen))
 			v.link |= NESTED;
 		remember(at, v.contract, v.link);
 	}
 	if (v.link & NESTED) {
-		*above = above_of(skb, sk, v.contract);
+		look_above(skb, sk, v.contract, above);
 		return v.contract;
 	}
 	if (v.link == EVERY_LINK || (v.link == this_link && connected(sk)))

@@ -37,7 +37,7 @@ static __always_inline void find_budgets(struct load *l, __u32 id, struct above 
 	__u32 n = 0, i;
 
 	add_received(l, &n, id);
-	if (!above)
+	if (!above->contracts[0])
 		return;
 #pragma clang loop unroll(full)
 	for (i = 0; i < ABOVE; i++)
@@ -56,7 +56,7 @@ SEC("cgroup_skb/ingress")
 int socket_ingress(struct __sk_buff *skb)
 {
 	struct load load = { .together = true }, *l = &load;
-	struct above *above = NULL;
+	struct above above = {};
 	struct paced *p;
 	__u64 now;
 	__u32 id;
@@ -65,7 +65,7 @@ int socket_ingress(struct __sk_buff *skb)
 	if (skb->ifindex == LOOPBACK)
 		return PASS;
 	id = resolve(skb, &above);
-	find_budgets(l, id, above);
+	find_budgets(l, id, &above);
 	if (!l->budgets[0])
 		return PASS;
 	weigh(skb, l, ETH_HLEN, ETH_HLEN);

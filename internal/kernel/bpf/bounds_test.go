@@ -118,6 +118,38 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestBoundsOfClosed charges what waits for its neighbour until its socket is closed,
+// and can keep nothing any more, to the limits above as well.
+func TestBoundsOfClosed(t *testing.T) {
+	testutil.Proves(t, testutil.Limit)
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	outer := mkdir(t, w.room.Cgroup, "outer")
+	inner := mkdir(t, outer, "inner")
+	c := startChild(t, w.here, childOptions{cgroup: inner})
+	own, above := plan.Owner{Contract: plan.FirstID}, plan.Owner{Contract: plan.FirstID + 1}
+	rules, promises := noRules(), w.promises()
+	rules.Cgroups[cgroupID(t, inner)] = own.Contract
+	rules.Cgroups[cgroupID(t, outer)] = above.Contract
+	limit(&rules, &promises, map[plan.Owner]policy.Rate{own: 64e3, above: 64e3})
+	g := w.publishTo(rules, promises, Options{Controller: -1})
+	w.there.Output("ip", "link", "set", "dev", w.far.Name, "arp", "off")
+	w.here.Output("ip", "neigh", "flush", "dev", w.link.Name)
+	w.expect(firstClass, 1, func() {
+		c.do("udp %s", w.to4(4000))
+		w.there.Output("ip", "link", "set", "dev", w.far.Name, "arp", "on")
+	})
+	all, err := g.Held()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []plan.Owner{own, above} {
+		if all[of].Passed == 0 {
+			t.Errorf("%v was not charged", of)
+		}
+	}
+}
+
 // TestBoundsHold has datagrams that are below several limits go by the least of
 // them, and pay none where one of them refuses.
 func TestBoundsHold(t *testing.T) {
