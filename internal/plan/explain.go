@@ -31,17 +31,32 @@ type Reason struct {
 	Why      string   `json:"why"`              // it wins, or loses
 }
 
+// An Explainer explains any number of subjects by one state: what it knows of ten
+// thousand contracts is not found out for each.
+type Explainer struct {
+	have  State
+	names map[ContractID]string
+	tags  map[uint32]string
+}
+
+// NewExplainer explains by what the kernel holds.
+func NewExplainer(have State) Explainer {
+	e := Explainer{have, map[ContractID]string{}, map[uint32]string{}}
+	for name, c := range have.Contracts {
+		e.names[c.ID] = name
+		e.tags[c.Tag()] = name
+	}
+	return e
+}
+
 // Explain returns every rule that fits a subject, the one that wins first. It
 // asks what the kernel holds in the order in which the kernel side asks; no rule
 // is the default.
-func Explain(s Subject, have State) []Reason {
-	r := have.Rules
-	names := map[ContractID]string{}
-	tags := map[uint32]string{}
-	for name, c := range have.Contracts {
-		names[c.ID] = name
-		tags[c.Tag()] = name
-	}
+func Explain(s Subject, have State) []Reason { return NewExplainer(have).Explain(s) }
+
+// Explain is [Explain] of the one state.
+func (e Explainer) Explain(s Subject) []Reason {
+	have, r, names, tags := e.have, e.have.Rules, e.names, e.tags
 	var all []Reason
 	add := func(workload, rule, why string) {
 		if len(all) > 0 {
