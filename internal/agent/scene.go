@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"path"
 	"path/filepath"
 	"strings"
@@ -30,48 +31,71 @@ type scene struct {
 // explain sets the scene for fn. Without a policy it returns ErrNothingApplied.
 func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 	return a.reading(func(r *state.Record) error {
-		if err := ctx.Err(); err != nil { // the caller gave up waiting for a change
+		s, err := a.enter(ctx, r)
+		if err != nil {
 			return err
 		}
-		if r.Generation == 0 || r.Applied == nil {
-			return ErrNothingApplied
-		}
-		s := &scene{Agent: a, record: r, names: map[plan.ContractID]string{}}
-		var err error
-		if s.g, err = a.room().Open(r.Generation); err != nil {
-			return err
-		}
-		defer s.g.Close()
-		if s.sockets, err = a.room().Sockets(); err != nil {
-			return err
-		}
-		defer s.sockets.Close()
-		if err := s.read(); err != nil {
-			return err
-		}
-		if s.tasks, err = s.sockets.Tasks(); err != nil {
-			return err
-		}
-		if s.mounts, err = workload.FindHierarchies(); err != nil {
+		defer s.close()
+		if err := s.readLinks(); err != nil {
 			return err
 		}
 		if s.limits, err = a.howLimited(ctx, r); err != nil {
 			return err
 		}
-		for name, c := range r.IDs.Names {
-			s.names[c.ID] = name
-		}
 		return fn(s)
 	})
 }
 
-// read asks what is in force: the promises of links that are there, and what filters and
-// queues beside them hold them to.
-func (s *scene) read() (err error) {
+// enter sets the scene by the rules that are in force: whose something is can be told,
+// and not yet what that means on a link. The caller closes it.
+func (a *Agent) enter(ctx context.Context, r *state.Record) (*scene, error) {
+	if err := ctx.Err(); err != nil { // the caller gave up waiting for a change
+		return nil, err
+	}
+	if r.Generation == 0 || r.Applied == nil {
+		return nil, ErrNothingApplied
+	}
+	s := &scene{Agent: a, record: r, names: map[plan.ContractID]string{}}
+	for name, c := range r.IDs.Names {
+		s.names[c.ID] = name
+	}
+	if err := s.open(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *scene) open() (err error) {
+	if s.g, err = s.room().Open(s.record.Generation); err != nil {
+		return err
+	}
+	if s.sockets, err = s.room().Sockets(); err != nil {
+		return err
+	}
 	s.have = plan.State{Contracts: s.record.IDs.Names, Links: map[string]plan.LinkState{}}
 	if s.have.Rules, err = s.g.Rules(); err != nil {
 		return err
 	}
+	if s.tasks, err = s.sockets.Tasks(); err != nil {
+		return err
+	}
+	s.mounts, err = workload.FindHierarchies()
+	return err
+}
+
+func (s *scene) close() {
+	if s.g != nil {
+		s.g.Close()
+	}
+	if s.sockets != nil {
+		s.sockets.Close()
+	}
+}
+
+// readLinks asks what is in force on the links that are there: their promises, and what
+// filters and queues beside them hold them to.
+func (s *scene) readLinks() error {
 	for link, l := range s.record.Links {
 		rules, err := readRules(s.g, l)
 		if err != nil {
@@ -183,23 +207,13 @@ func (s *scene) lineage(at string) []plan.CgroupMatch {
 // socket explains an open socket of a process. cgroup is its own, which may be
 // another than its owner's; 0 if it is not known.
 func (s *scene) socket(p workload.Process, socket workload.Socket, cgroup uint64) *Explanation {
-	of := s.subject(p)
-	if i, err := s.sockets.Identity(socket.FD); err == nil {
-		of.Tag = i.Tag
-		if i.Exe != (plan.ExeID{}) && i.Exe != of.Exe {
-			of.Exe, of.ExePath = i.Exe, "of its maker"
-		}
-	}
+	of := s.remembered(s.subject(p), socket.FD)
 	if cgroup != 0 {
 		if at, err := workload.CgroupPath(s.mounts.V2, cgroup); err == nil {
 			of.Cgroups = s.lineage(at)
 		}
 	}
-	if socket.Remote.IsValid() {
-		of.Packet = &plan.Packet{
-			Protocol: uint8(socket.Protocol), Source: socket.Local, Dest: socket.Remote, Ports: true,
-		}
-	}
+	of.Packet = packetOf(uint8(socket.Protocol), socket.Local, socket.Remote)
 	x := s.draw(fmt.Sprintf("socket %s %s (process %d)", socket.Local, socket.Remote, p.PID), of)
 	id, generation, known := s.sockets.Verdict(socket.FD)
 	switch {
@@ -211,6 +225,26 @@ func (s *scene) socket(p workload.Process, socket workload.Socket, cgroup uint64
 		x.kernelSays(s.nameOf(id))
 	}
 	return x
+}
+
+// remembered is the subject that a socket of a process is, by what the kernel side
+// remembers of its maker.
+func (s *scene) remembered(of plan.Subject, fd int) plan.Subject {
+	if i, err := s.sockets.Identity(fd); err == nil {
+		of.Tag = i.Tag
+		if i.Exe != (plan.ExeID{}) && i.Exe != of.Exe {
+			of.Exe, of.ExePath = i.Exe, "of its maker"
+		}
+	}
+	return of
+}
+
+// packetOf is what a connected socket sends; nil of one that is not connected.
+func packetOf(protocol uint8, local, remote netip.AddrPort) *plan.Packet {
+	if !remote.IsValid() {
+		return nil
+	}
+	return &plan.Packet{Protocol: protocol, Source: local, Dest: remote, Ports: true}
 }
 
 // owned explains a socket of a process, nil if the process has it not.
