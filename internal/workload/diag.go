@@ -19,6 +19,7 @@ type SocketEntry struct {
 	Remote   netip.AddrPort // the zero AddrPort if not connected
 	Inode    uint64         // 0 if no process has it (any more), as in TIME_WAIT
 	Cgroup   uint64         // kernfs id of its v2 cgroup; 0 where the kernel does not tell
+	UID      uint32         // of its maker; mostly 0 if no process has it
 }
 
 // FindSockets lists the sockets that a spec names in the network namespace of
@@ -95,30 +96,21 @@ func (r *reader) owner(pid uint32, inode uint64) (Process, bool) {
 
 // From linux/sock_diag.h and linux/inet_diag.h, which x/sys has not.
 const (
-	sockDiagByFamily = 20
-	inetDiagCgroupID = 21 // since 5.9
-	diagRequestSize  = 56
-	diagMessageSize  = 72
+	sockDiagByFamily  = 20
+	inetDiagReqProto  = 3 // INET_DIAG_REQ_PROTOCOL, an attribute of the request
+	inetDiagSkMeminfo = 7
+	inetDiagCgroupID  = 21 // since 5.9
+	diagRequestSize   = 56
+	diagMessageSize   = 72
 )
 
 // dumpSockets lists the sockets of a family that have a spec's protocol and
 // ports. The kernel leaves the others out, a port of 0 being any: a host may have
 // a hundred thousand.
 func dumpSockets(conn *netlink.Conn, family uint8, spec SocketSpec) ([]SocketEntry, error) {
-	request := make([]byte, diagRequestSize) // struct inet_diag_req_v2
-	request[0], request[1] = family, spec.Protocol
-	binary.NativeEndian.PutUint32(request[4:], ^uint32(0)) // all states
-	binary.BigEndian.PutUint16(request[8:], spec.Local.Port())
-	binary.BigEndian.PutUint16(request[10:], spec.Remote.Port())
-	messages, err := conn.Execute(netlink.Message{
-		Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump},
-		Data:   request,
-	})
-	if errors.Is(err, unix.ENOENT) {
-		err = fmt.Errorf("kernel without socket diagnostics for this protocol: %w", errors.ErrUnsupported)
-	}
+	messages, err := diagQuestion{family: family, protocol: int(spec.Protocol), local: spec.Local.Port(), remote: spec.Remote.Port()}.ask(conn)
 	if err != nil {
-		return nil, fmt.Errorf("dump sockets of protocol %d: %w", spec.Protocol, err)
+		return nil, err
 	}
 	entries := make([]SocketEntry, 0, len(messages))
 	for _, m := range messages {
@@ -132,6 +124,47 @@ func dumpSockets(conn *netlink.Conn, family uint8, spec SocketSpec) ([]SocketEnt
 	return entries, nil
 }
 
+// A diagQuestion is what the kernel's socket tables are asked for.
+type diagQuestion struct {
+	family        uint8
+	protocol      int    // may be larger than 255, as MPTCP's
+	local, remote uint16 // ports; 0: any
+	memory        bool   // with what the sockets hold
+}
+
+// ask returns a struct inet_diag_msg with attributes for each socket, in whatever state.
+// It wraps errors.ErrUnsupported.
+func (q diagQuestion) ask(conn *netlink.Conn) ([]netlink.Message, error) {
+	request := make([]byte, diagRequestSize) // struct inet_diag_req_v2
+	request[0], request[1] = q.family, uint8(min(q.protocol, unix.IPPROTO_RAW))
+	if q.memory {
+		request[2] = 1 << (inetDiagSkMeminfo - 1)
+	}
+	binary.NativeEndian.PutUint32(request[4:], ^uint32(0)) // all states
+	binary.BigEndian.PutUint16(request[8:], q.local)
+	binary.BigEndian.PutUint16(request[10:], q.remote)
+	if q.protocol > unix.IPPROTO_RAW {
+		attributes := netlink.NewAttributeEncoder()
+		attributes.Uint32(inetDiagReqProto, uint32(q.protocol))
+		more, err := attributes.Encode()
+		if err != nil {
+			return nil, fmt.Errorf("ask for sockets of protocol %d: %w", q.protocol, err)
+		}
+		request = append(request, more...)
+	}
+	messages, err := conn.Execute(netlink.Message{
+		Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump},
+		Data:   request,
+	})
+	if errors.Is(err, unix.ENOENT) {
+		err = fmt.Errorf("kernel without socket diagnostics for this protocol: %w", errors.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dump sockets of protocol %d: %w", q.protocol, err)
+	}
+	return messages, nil
+}
+
 // parseDiag reads a struct inet_diag_msg and its attributes.
 func parseDiag(data []byte) (SocketEntry, error) {
 	if len(data) < diagMessageSize {
@@ -141,6 +174,7 @@ func parseDiag(data []byte) (SocketEntry, error) {
 	entry := SocketEntry{
 		Local: diagAddress(family, data[8:24], data[4:]),
 		Inode: uint64(binary.NativeEndian.Uint32(data[68:])),
+		UID:   binary.NativeEndian.Uint32(data[64:]),
 	}
 	if remote := diagAddress(family, data[24:40], data[6:]); remote.Port() != 0 {
 		entry.Remote = remote
