@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(victimEnv); text != "" {
 		os.Exit(runVictim(text))
 	}
+	if text := os.Getenv(stufferEnv); text != "" {
+		os.Exit(runStuffer(text))
+	}
 	if len(os.Args) > 1 && os.Args[1] == traffic.WorkerArgument {
 		os.Exit(traffic.WorkerMain(os.Stdin, os.Stdout, os.Stderr))
 	}

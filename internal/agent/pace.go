@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/state"
@@ -67,20 +66,7 @@ func (a *Agent) tryEachNamespace(do func(*bpf.Sockets) error) error {
 		return err
 	}
 	defer s.Close()
-	namespaces, err := workload.Namespaces()
-	if err != nil {
-		return err
-	}
-	for _, path := range namespaces {
-		err := host.InNetns(path, func() error { return do(s) })
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			continue // its process has ended, or we may not look there
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return inEachNamespace(func() error { return do(s) })
 }
 
 // addLift adds the step that gives connections back what they had, after the last limit

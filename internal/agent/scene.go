@@ -228,8 +228,11 @@ func (s *scene) socket(p workload.Process, socket workload.Socket, cgroup uint64
 }
 
 // remembered is the subject that a socket of a process is, by what the kernel side
-// remembers of its maker.
+// remembers of its maker, if anything is applied.
 func (s *scene) remembered(of plan.Subject, fd int) plan.Subject {
+	if s.sockets == nil {
+		return of
+	}
 	if i, err := s.sockets.Identity(fd); err == nil {
 		of.Tag = i.Tag
 		if i.Exe != (plan.ExeID{}) && i.Exe != of.Exe {
