@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if code, ours := lab.TrafficMain(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); ours {
 		os.Exit(code)
 	}
-	testscript.Main(testutil.Checked(m), map[string]func(){"weir": weirMain, "talk": talkMain})
+	testscript.Main(testutil.Checked(m), map[string]func(){"weir": weirMain, "talk": talkMain, "stuff": stuffMain})
 }
 
 // The variables by which a test hands weir a scope of its own. The product knows
@@ -82,6 +82,34 @@ func talkMain() {
 			}
 		}
 	}
+}
+
+// stuffMain fills a connection to itself of which neither end reads, and runs a command
+// meanwhile:
+//
+//	stuff ADDRESS:PORT COMMAND [ARGS]
+func stuffMain() {
+	check := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	l, err := net.Listen("tcp", os.Args[1])
+	check(err)
+	c, err := net.Dial("tcp", os.Args[1])
+	check(err)
+	defer l.Close()
+	accepted, err := l.Accept()
+	check(err)
+	defer accepted.Close()
+	for err == nil {
+		_ = c.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		_, err = c.Write(make([]byte, 64<<10))
+	}
+	cmd := exec.Command(os.Args[2], os.Args[3:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	check(cmd.Run())
 }
 
 // Each file below testdata is a page of the manual: one behaviour a comment.

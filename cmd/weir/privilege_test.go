@@ -16,7 +16,7 @@ func TestPrivilegeMissing(t *testing.T) {
 	for _, args := range [][]string{
 		{"plan", "-"}, {"apply", "-"}, {"confirm"}, {"rollback"}, {"reset"}, {"status"},
 		{"run", "--priority", "3", "--", "true"}, {"set", "--pid", "1", "--priority", "3"},
-		{"explain", "--pid", "1"}, {"lab", "run", "ssh"},
+		{"explain", "--pid", "1"}, {"sockets"}, {"lab", "run", "ssh"},
 	} {
 		cmd := weir(t, args...)
 		cmd.Stdin = strings.NewReader(twoWorkloads)
@@ -47,6 +47,7 @@ func TestPrivilegeComesAfterTheCommandLine(t *testing.T) {
 		{[]string{"run", "--priority", "3", "--", "no-such-command"}, exitNotFound},
 		{[]string{"set", "--pid", "1"}, exitUsage},
 		{[]string{"explain"}, exitUsage},
+		{[]string{"sockets", "--workload="}, exitUsage},
 		{[]string{"lab", "list"}, exitDone},
 	} {
 		cmd := weir(t, tt.args...)

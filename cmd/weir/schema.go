@@ -57,6 +57,7 @@ func forms() map[string]form {
 		"apply":   {"What weir apply --json prints", applyReport{}},
 		"status":  {"What weir status --json prints", agent.Status{}},
 		"explain": {"What weir explain --json prints", agent.Explanation{}},
+		"sockets": {"What weir sockets --json prints", agent.SocketReport{}},
 		"doctor":  {"What weir doctor --json prints", doctorReport{}},
 		"version": {"What weir version --json prints", versionReport{}},
 		"labs":    {"What weir lab list --json prints", labsReport{}},

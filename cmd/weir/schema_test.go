@@ -122,6 +122,7 @@ func TestOutputsFitTheirSchemas(t *testing.T) {
 		{"check", []string{"check", policy}, 0},
 		{"check", []string{"check", wrong}, exitPolicy},
 		{"status", []string{"status"}, 0},
+		{"sockets", []string{"sockets"}, 0},
 		{"plan", []string{"plan", policy}, 0},
 		{"plan", []string{"plan", "--steps", "--detailed-exitcode", policy}, exitDiffers},
 		{"apply", []string{"apply", policy}, 0},
@@ -133,6 +134,9 @@ func TestOutputsFitTheirSchemas(t *testing.T) {
 		{"explain", []string{"explain", "--flow", "icmp 10.0.0.1 > 10.0.0.2"}, 0},
 		{"explain", []string{"explain", "--pid", fmt.Sprint(os.Getpid())}, 0},
 		{"explain", []string{"explain", "--socket", "tcp " + here + " " + there}, 0},
+		{"sockets", []string{"sockets"}, 0},
+		{"sockets", []string{"sockets", "--all"}, 0},
+		{"sockets", []string{"sockets", "--workload", "web"}, 0},
 	} {
 		code, out := h.weir(t, append(step.args, "--json")...)
 		if code != step.code {
