@@ -207,7 +207,7 @@ func (s *scene) lineage(at string) []plan.CgroupMatch {
 // socket explains an open socket of a process. cgroup is its own, which may be
 // another than its owner's; 0 if it is not known.
 func (s *scene) socket(p workload.Process, socket workload.Socket, cgroup uint64) *Explanation {
-	of := s.remembered(s.subject(p), socket.FD)
+	of := s.remembered(s.subject(p), socket)
 	if cgroup != 0 {
 		if at, err := workload.CgroupPath(s.mounts.V2, cgroup); err == nil {
 			of.Cgroups = s.lineage(at)
@@ -227,13 +227,14 @@ func (s *scene) socket(p workload.Process, socket workload.Socket, cgroup uint64
 	return x
 }
 
-// remembered is the subject that a socket of a process is, by what the kernel side
-// remembers of its maker, if anything is applied.
-func (s *scene) remembered(of plan.Subject, fd int) plan.Subject {
+// remembered is the subject that a socket of a process is, by what is remembered of its
+// maker: by the kernel, and by the kernel side if anything is applied.
+func (s *scene) remembered(of plan.Subject, socket workload.Socket) plan.Subject {
+	of.UID = socket.UID
 	if s.sockets == nil {
 		return of
 	}
-	if i, err := s.sockets.Identity(fd); err == nil {
+	if i, err := s.sockets.Identity(socket.FD); err == nil {
 		of.Tag = i.Tag
 		if i.Exe != (plan.ExeID{}) && i.Exe != of.Exe {
 			of.Exe, of.ExePath = i.Exe, "of its maker"

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/testutil"
 )
@@ -298,5 +299,48 @@ func TestSocketsOfNobody(t *testing.T) {
 	}
 	if _, err := b.Sockets(context.Background(), SocketQuery{Workload: "jobs"}); !errors.Is(err, ErrNothingApplied) {
 		t.Errorf("a workload without a policy: %v", err)
+	}
+}
+
+// A socket is its maker's, as the kernel has it, though its process is another user's by now.
+func TestSocketsOfAnotherUser(t *testing.T) {
+	b := newBench(t)
+	b.apply(t, b.policyText("  daemon: {match: [{user: \"65534\"}], priority: 3}\n"))
+	var l net.Listener
+	var c net.Conn
+	var err error
+	b.there.Do(func() { l, err = net.Listen("tcp4", b.far.IPv4.Addr().String()+":4001") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	b.here.Do(func() { c, err = net.Dial("tcp4", l.Addr().String()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	raw, err := c.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if controlled := raw.Control(func(fd uintptr) { err = unix.Fchown(int(fd), 65534, -1) }); controlled != nil || err != nil {
+		t.Fatal(controlled, err)
+	}
+	b.apply(t, b.policyText("  daemon: {match: [{user: \"65534\"}], priority: 4}\n")) // asks anew
+	if _, err := c.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	x, err := b.ExplainPID(context.Background(), uint32(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(x.Sockets, func(s Explanation) bool { return strings.Contains(s.Subject, c.LocalAddr().String()+" ") })
+	if i < 0 || x.Sockets[i].Workload != "daemon" || x.Sockets[i].Agrees == nil || !*x.Sockets[i].Agrees || x.Workload != "" {
+		t.Errorf("the process is explained as %+v", x)
+	}
+	launch(t, b.here, "", exec.Command("sleep", "600"))
+	r := b.report(t, SocketQuery{Workload: "daemon", All: true})
+	if len(r.Holders) != 1 || r.Holders[0].Count != 1 || r.Holders[0].Sockets[0].Local != c.LocalAddr().String() {
+		t.Errorf("of the user are %+v", r.Holders)
 	}
 }

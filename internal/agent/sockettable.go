@@ -85,7 +85,7 @@ func (s *scene) findUsers(ctx context.Context, t *socketTable) error {
 			last, subject = p, s.subject(p)
 		}
 		if len(u.processes) == 0 {
-			u.subject = s.remembered(subject, socket.FD)
+			u.subject = s.remembered(subject, socket)
 		}
 		u.processes = append(u.processes, SocketProcess{p.PID, p.Name})
 		return nil

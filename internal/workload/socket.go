@@ -20,6 +20,7 @@ type Socket struct {
 	Protocol int            // unix.IPPROTO_TCP, IPPROTO_UDP, IPPROTO_MPTCP, …
 	Local    netip.AddrPort // IPv4-mapped addresses as IPv4
 	Remote   netip.AddrPort // the zero AddrPort if not connected
+	UID      uint32         // its maker's, whatever the process has become since
 }
 
 // Close closes the duplicate; the owner's socket stays.
@@ -127,7 +128,7 @@ func describe(fd int) (Socket, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return Socket{}, err
 	}
-	s.Inode = st.Ino
+	s.Inode, s.UID = st.Ino, st.Uid
 	local, err := unix.Getsockname(fd)
 	if err != nil {
 		return Socket{}, err

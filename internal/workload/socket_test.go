@@ -48,6 +48,36 @@ func TestSockets(t *testing.T) {
 	}
 }
 
+// A socket's user is who made it, as the kernel's tables have it, and not who its process
+// is by now.
+func TestSocketsHaveTheirMakersUser(t *testing.T) {
+	testutil.Needs(t, "root", "pidfd")
+	testutil.Netns(t)
+	const nobody = 65534
+	fd := listen(t, 4711)
+	if err := unix.Fchown(fd, nobody, -1); err != nil { // as if nobody had made it
+		t.Fatal(err)
+	}
+	p, err := ReadProcess(uint32(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, err := range Sockets(p) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]uint32{true: nobody}[s.Inode == inodeOf(t, fd)]; s.UID != want {
+			t.Errorf("socket %+v is of user %d, want %d", s, s.UID, want)
+		}
+		s.Close()
+	}
+	for _, s := range tcpSockets(t) {
+		if s.UID != nobody {
+			t.Errorf("the tables have %+v", s)
+		}
+	}
+}
+
 // What is set through the duplicate is set on the owner's socket: a second look
 // finds it. A sequence that is left early holds nothing; the suite's check for
 // leaked descriptors sees to that.
