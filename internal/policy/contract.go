@@ -4,11 +4,13 @@ package policy
 // where a wrong via leaves open which links count.
 func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
 	c := Contract{
-		Priority: m.priority(raw.priority, via, viaKnown),
-		Egress:   m.egress(raw.egress, raw.toward, via, viaKnown),
-		Ingress:  m.ingress(raw.ingress, via),
+		Priority:      m.priority(raw.priority, via, viaKnown),
+		Egress:        m.egress(raw.egress, raw.toward, via, viaKnown),
+		Ingress:       m.ingress(raw.ingress, via),
+		TCPMemory:     m.tcpMemory(raw.tcpMemory, via),
+		TCPMemorySpan: raw.tcpMemory.key.span,
 	}
-	for _, key := range []scalar{raw.priority.key, raw.egress.key, raw.ingress.key} {
+	for _, key := range []scalar{raw.priority.key, raw.egress.key, raw.ingress.key, raw.tcpMemory.key} {
 		if key.kind != absent {
 			c.Span = key.span
 			break
@@ -17,7 +19,7 @@ func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
 	return c
 }
 
-// Limited reports whether the contract limits anything, in either direction.
+// Limited reports whether the contract limits what is sent or received.
 func (c Contract) Limited() bool { return c.Egress.Limited() || c.Ingress.given() }
 
 func (m *meaning) priority(raw rawPriority, via Via, viaKnown bool) Priority {

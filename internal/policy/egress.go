@@ -19,7 +19,7 @@ func (m *meaning) egress(raw rawBandwidth, toward []rawToward, via Via, viaKnown
 	if raw.key.kind == absent {
 		return e
 	}
-	m.notByNetPrio(raw, via)
+	m.notByNetPrio(raw.key, "bandwidth", via)
 	onLinks := via == ViaBPF && viaKnown && !m.linksOpen
 	if onLinks && len(m.declared) == 0 {
 		name := ""
@@ -68,10 +68,10 @@ func (m *meaning) only() *Link {
 	return m.links[m.declared[0]]
 }
 
-// notByNetPrio reports bandwidth that net_prio shall carry.
-func (m *meaning) notByNetPrio(raw rawBandwidth, via Via) {
+// notByNetPrio reports what net_prio shall carry besides a priority.
+func (m *meaning) notByNetPrio(key scalar, what string, via Via) {
 	if via == ViaNetPrio {
-		m.report(raw.key.span, "net_prio carries priorities only, and no bandwidth", "leave via out, or "+quoteless(raw.key.text))
+		m.report(key.span, "net_prio carries priorities only, and no "+what, "leave via out, or "+quoteless(key.text))
 	}
 }
 

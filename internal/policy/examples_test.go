@@ -77,7 +77,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, keys := range [][]string{policyKeys[:], linkKeys[:], workloadKeys[:], contractKeys, egressKeys[:], limitKeys, selectorKeys[:]} {
+	for _, keys := range [][]string{policyKeys[:], linkKeys[:], workloadKeys[:], contractKeys, egressKeys[:], limitKeys, tcpMemoryKeys[:], selectorKeys[:]} {
 		for _, key := range keys {
 			if !strings.Contains(string(text), key+":") {
 				t.Errorf("examples/reference.yaml lacks %s", key)

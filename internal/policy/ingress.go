@@ -6,7 +6,7 @@ func (m *meaning) ingress(raw rawBandwidth, via Via) Bandwidth {
 	if raw.key.kind == absent {
 		return Bandwidth{}
 	}
-	m.notByNetPrio(raw, via)
+	m.notByNetPrio(raw.key, "bandwidth", via)
 	m.needsLimit(raw, "ingress")
 	return Bandwidth{m.limit(raw, "a workload", nil), raw.key.span}
 }

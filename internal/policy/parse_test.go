@@ -41,6 +41,7 @@ workloads:
   all: {match: [{pid: 5}], ingress: {max: 100Gbit, burst: 1.5MiB}, egress: {max: 1Mbit}, priority: 1}
   share: {match: [{pid: 6}], egress: {min: 33.3%, links: {eth1: {max: 50%, min: 8Kbit, method: htb}}}}
   sends: {match: [{pid: 7}], egress: [{to: ["2001:db8::/32", 192.0.2.1], max: 1Mbit}, {max: 2Mbit, weight: 7}, {to: 0.0.0.0/0, pps: 20}]}
+  holds: {match: [{pid: 8}], tcp-memory: {max: 1MiB, when-full: refuse}}
 default: {priority: 3}
 `
 	got, err := Parse("dir/p.yaml", []byte(src))
@@ -114,6 +115,9 @@ default: {priority: 3}
 			{Prefixes: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/32")}, Limit: Limit{Max: 1_000_000}},
 			{Prefixes: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}, Limit: Limit{PPS: 20}},
 		}}},
+	}, Workload{
+		Name: "holds", Match: []Selector{{Kind: KindPID, PID: 8}},
+		Contract: Contract{Priority: Priority{Default: Unset}, TCPMemory: TCPMemory{Soft: 512 << 10, Max: 1 << 20, WhenFull: WhenFullRefuse}},
 	})
 	opts := []cmp.Option{cmpopts.IgnoreTypes(Span{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })}
 	if diff := cmp.Diff(want, got, opts...); diff != "" {
@@ -137,7 +141,10 @@ default: {priority: 3}
 		"gets":      {got.Workloads[5].Contract.Ingress.Span, Span{24, 29, 24, 36}},
 		"its limit": {got.Workloads[5].Contract.Span, Span{24, 29, 24, 36}},
 		"all":       {got.Workloads[6].Contract.Span, Span{25, 90, 25, 98}},
-		"default":   {got.Default.Span, Span{28, 1, 28, 8}},
+		"holds":     {got.Workloads[9].Contract.TCPMemorySpan, Span{28, 30, 28, 40}},
+		"memory":    {got.Workloads[9].Contract.Span, Span{28, 30, 28, 40}},
+		"no memory": {web.Contract.TCPMemorySpan, Span{}},
+		"default":   {got.Default.Span, Span{29, 1, 29, 8}},
 	} {
 		if c.got != c.want {
 			t.Errorf("span of %s: %v, want %v", what, c.got, c.want)
@@ -299,7 +306,14 @@ func drawPolicy(t *rapid.T) (src string, workloads int) {
 				fmt.Sprintf("{protocol: %d}", 100+n),
 			}).Draw(t, "item")
 		}
-		fmt.Fprintf(&b, "  w%d: {match: [%s], %s}\n", i, strings.Join(items, ", "), promises())
+		promised := promises()
+		sockets := func(item string) bool {
+			return slices.ContainsFunc(processKeys, func(key string) bool { return strings.HasPrefix(item, "{"+key+":") })
+		}
+		if slices.ContainsFunc(items, sockets) && rapid.Bool().Draw(t, "tcp-memory") {
+			promised += ", tcp-memory: " + drawTCPMemory(t).String()
+		}
+		fmt.Fprintf(&b, "  w%d: {match: [%s], %s}\n", i, strings.Join(items, ", "), promised)
 	}
 	if len(links) > 0 && rapid.Bool().Draw(t, "has default") {
 		fmt.Fprintf(&b, "default: {priority: %s}\n", priority())
@@ -423,8 +437,8 @@ func checkPolicy(t failer, p *Policy) {
 		if checkWorkloadName(w.Name) != nil || len(w.Match) == 0 || w.Span.Line == 0 || w.Contract.Span.Line == 0 {
 			t.Errorf("workload %+v", w)
 		}
-		e, in := w.Contract.Egress, w.Contract.Ingress
-		if !w.Contract.Limited() || !w.Contract.Priority.Empty() {
+		e, in, memory := w.Contract.Egress, w.Contract.Ingress, w.Contract.TCPMemory
+		if !w.Contract.Limited() && memory == (TCPMemory{}) || !w.Contract.Priority.Empty() {
 			checkPriority(w.Contract.Priority)
 		}
 		if e.Limit != (Limit{}) {
@@ -451,6 +465,13 @@ func checkPolicy(t failer, p *Policy) {
 		}
 		if in != (Bandwidth{}) {
 			checkLimit(in.Limit, in.Span)
+		}
+		if memory != (TCPMemory{}) {
+			if memory.Max < MinTCPMemory || memory.Max > MaxTCPMemory || memory.Soft < MinTCPMemorySoft || memory.Soft > memory.Max ||
+				!slices.Contains(whenFulls(), memory.WhenFull) || w.Via != ViaBPF || w.Contract.TCPMemorySpan.Line == 0 ||
+				!slices.ContainsFunc(w.Match, func(s Selector) bool { return s.Kind != KindFlow }) {
+				t.Errorf("workload %+v", w)
+			}
 		}
 		if w.Contract.Limited() && w.Via != ViaBPF || e.Limited() && len(p.Links) == 0 {
 			t.Errorf("workload %+v", w)

@@ -41,10 +41,14 @@ const (
 
 // A Contract is what a workload is promised.
 type Contract struct {
-	Priority Priority
-	Egress   Egress
-	Ingress  Bandwidth
-	Span     Span // of the first that there is of priority, egress and ingress
+	Priority  Priority
+	Egress    Egress
+	Ingress   Bandwidth
+	TCPMemory TCPMemory
+	Span      Span // of the first that there is of priority, egress, ingress and tcp-memory
+
+	// TCPMemorySpan is where the key tcp-memory stands; zero where the file leaves it out.
+	TCPMemorySpan Span
 }
 
 // A Limit is the most of bandwidth, of packets, or of both. The zero Limit is none.

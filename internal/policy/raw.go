@@ -29,11 +29,12 @@ type rawWorkload struct {
 }
 
 type rawContract struct {
-	keys     keySet
-	priority rawPriority
-	egress   rawBandwidth
-	toward   []rawToward // items of egress that are of prefixes
-	ingress  rawBandwidth
+	keys      keySet
+	priority  rawPriority
+	egress    rawBandwidth
+	toward    []rawToward // items of egress that are of prefixes
+	ingress   rawBandwidth
+	tcpMemory rawTCPMemory
 }
 
 // rawPriority is one level, or a level by link.
@@ -48,17 +49,19 @@ type rawLevel struct{ link, level scalar }
 // The keys of each mapping, in the order in which they are shown. They are
 // constants: arrays, sliced where they are used.
 var (
-	policyKeys   = [...]string{"version", "links", "workloads", "default"}
-	linkKeys     = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
-	workloadKeys = [...]string{"match", "priority", "egress", "ingress", "via"}
-	contractKeys = workloadKeys[1:2] // of default:, which has no limits
-	egressKeys   = [...]string{"max", "burst", "pps", "method", "min", "links", "weight"}
-	eachKeys     = egressKeys[:5]                                                               // of one link below it
-	linkLimits   = egressKeys[:4]                                                               // of a link itself
-	limitKeys    = egressKeys[:3]                                                               // of ingress
-	itemKeys     = [...]string{"to", "max", "burst", "pps", "method", "min", "links", "weight"} // of an item of egress
-	selectorKeys = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
-	processKeys  = selectorKeys[:5]
+	policyKeys    = [...]string{"version", "links", "workloads", "default"}
+	linkKeys      = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
+	workloadKeys  = [...]string{"match", "priority", "egress", "ingress", "tcp-memory", "via"}
+	promiseKeys   = workloadKeys[1:5]
+	contractKeys  = workloadKeys[1:2] // of default:, which has no limits
+	egressKeys    = [...]string{"max", "burst", "pps", "method", "min", "links", "weight"}
+	eachKeys      = egressKeys[:5]                                                               // of one link below it
+	linkLimits    = egressKeys[:4]                                                               // of a link itself
+	limitKeys     = egressKeys[:3]                                                               // of ingress
+	itemKeys      = [...]string{"to", "max", "burst", "pps", "method", "min", "links", "weight"} // of an item of egress
+	tcpMemoryKeys = [...]string{"max", "soft", "when-full"}
+	selectorKeys  = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
+	processKeys   = selectorKeys[:5]
 )
 
 func (r *reader) rawPolicy(n *yaml.Node) (raw rawPolicy) {
@@ -136,6 +139,8 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 			raw.contract.egress, raw.contract.toward = r.rawEgress(key, n)
 		case "ingress":
 			raw.contract.ingress = r.rawBandwidth(key, n, name, limitKeys)
+		case "tcp-memory":
+			raw.contract.tcpMemory = r.rawTCPMemory(key, n)
 		case "via":
 			raw.via = r.value(key, n, "via")
 		}

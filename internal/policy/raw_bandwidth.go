@@ -66,34 +66,26 @@ func (r *reader) rawBandwidth(key scalar, n *yaml.Node, what string, names []str
 // bandwidthOf is rawBandwidth of what may have prefixes, which to reads.
 func (r *reader) bandwidthOf(key scalar, n *yaml.Node, what string, names []string, to func(key scalar, n *yaml.Node)) rawBandwidth {
 	raw := rawBandwidth{key: key}
-	switch {
-	case !r.filled(key, n, what):
-	case n.Kind == yaml.ScalarNode:
-		if r.simple(n) {
-			r.report(r.span(n), what+" must be a mapping", raw.help())
+	raw.keys = r.block(key, n, what, raw.help(), names, func(name string, key scalar, n *yaml.Node) {
+		switch name {
+		case "to":
+			to(key, n)
+		case "max":
+			raw.max = r.value(key, n, "max")
+		case "burst":
+			raw.burst = r.value(key, n, "burst")
+		case "method":
+			raw.method = r.value(key, n, "method")
+		case "pps":
+			raw.pps = r.value(key, n, "pps")
+		case "min":
+			raw.min = r.value(key, n, "min")
+		case "weight":
+			raw.weight = r.value(key, n, "weight")
+		case "links":
+			raw.links = r.rawPerLink(key, n)
 		}
-	default:
-		raw.keys = r.record(n, what, names, func(name string, key scalar, n *yaml.Node) {
-			switch name {
-			case "to":
-				to(key, n)
-			case "max":
-				raw.max = r.value(key, n, "max")
-			case "burst":
-				raw.burst = r.value(key, n, "burst")
-			case "method":
-				raw.method = r.value(key, n, "method")
-			case "pps":
-				raw.pps = r.value(key, n, "pps")
-			case "min":
-				raw.min = r.value(key, n, "min")
-			case "weight":
-				raw.weight = r.value(key, n, "weight")
-			case "links":
-				raw.links = r.rawPerLink(key, n)
-			}
-		})
-	}
+	})
 	return raw
 }
 

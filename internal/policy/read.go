@@ -245,11 +245,28 @@ func (r *reader) record(n *yaml.Node, what string, names []string, field func(na
 	return set
 }
 
+// block is record of what stands behind a key; help shows how it is written where
+// there is a single value in its place.
+func (r *reader) block(key scalar, n *yaml.Node, what, help string, names []string, field func(name string, key scalar, n *yaml.Node)) keySet {
+	switch {
+	case !r.filled(key, n, what):
+	case n.Kind == yaml.ScalarNode:
+		if r.simple(n) {
+			r.report(r.span(n), what+" must be a mapping", help)
+		}
+	default:
+		return r.record(n, what, names, field)
+	}
+	return keySet{}
+}
+
 // unknownKey says of a key that a mapping does not have what is wrong with it.
 func unknownKey(name, what string) string {
 	switch {
 	case name == "method":
 		return what + " has no method: only a limit of what a workload sends, or of a link, has one"
+	case name == "tcp-memory" && what == "default":
+		return "default has no tcp-memory, which is of a workload's sockets: all others are bounded by the host's own net.ipv4.tcp_mem"
 	case name == "to" && what == "egress":
 		return "egress has a to: where it goes somewhere it is a list, as in [{to: 10.0.0.0/8, max: 1Gbit}]"
 	}

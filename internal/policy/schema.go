@@ -50,11 +50,12 @@ type schemaLink struct {
 }
 
 type schemaWorkload struct {
-	Match    []schemaMatch    `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
-	Priority schemaPriority   `json:"priority,omitzero"`
-	Egress   *schemaEgress    `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out\\, and get."`
-	Ingress  *schemaBandwidth `json:"ingress,omitempty" jsonschema:"description=What its sockets may receive\\, by any device but loopback."`
-	Via      string           `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
+	Match     []schemaMatch    `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
+	Priority  schemaPriority   `json:"priority,omitzero"`
+	Egress    *schemaEgress    `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out\\, and get."`
+	Ingress   *schemaBandwidth `json:"ingress,omitempty" jsonschema:"description=What its sockets may receive\\, by any device but loopback."`
+	TCPMemory *schemaTCPMemory `json:"tcp-memory,omitempty" jsonschema:"description=What its TCP sockets may hold together\\, in bytes as the kernel counts them: buffers whole\\, of the queues to send\\, to receive and out of order."`
+	Via       string           `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
 }
 
 type schemaEgress struct {
@@ -93,6 +94,12 @@ type schemaBandwidth struct {
 	PPS   int    `json:"pps,omitempty" jsonschema:"description=The most packets a second\\, each segment as it is on the wire.,minimum=10,maximum=8000000,example=20000"`
 }
 
+type schemaTCPMemory struct {
+	Max      string `json:"max" jsonschema:"description=The most of all together: 256KiB to 1024GiB.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=128MiB"`
+	Soft     string `json:"soft,omitempty" jsonschema:"description=Above it sockets stop growing\\, and shrink as peers drain them: 128KiB to max. Left out: half of max.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=64MiB"`
+	WhenFull string `json:"when-full,omitempty" jsonschema:"description=What a new connection meets where too little is left below max: the kernel's smallest buffers (the default)\\, or a refusal."`
+}
+
 type schemaContract struct {
 	Priority schemaPriority `json:"priority"`
 }
@@ -114,7 +121,7 @@ func (schemaPolicy) JSONSchemaExtend(s *jsonschema.Schema) {
 	}
 }
 
-// JSONSchemaExtend asks for a promise, and for no limit of net_prio. What it may send is
+// JSONSchemaExtend asks for a promise, and for nothing but a priority of net_prio. What it may send is
 // a mapping, or a list with items for prefixes.
 func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
 	if egress, ok := s.Properties.Get("egress"); ok {
@@ -122,7 +129,7 @@ func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
 		items := &jsonschema.Schema{OneOf: []*jsonschema.Schema{mapping, towardSchema()}}
 		egress.Ref, egress.OneOf = "", []*jsonschema.Schema{mapping, {Type: "array", Items: items, MinItems: &one}}
 	}
-	limits := []*jsonschema.Schema{{Required: []string{"egress"}}, {Required: []string{"ingress"}}}
+	limits := []*jsonschema.Schema{{Required: []string{"egress"}}, {Required: []string{"ingress"}}, {Required: []string{"tcp-memory"}}}
 	s.AnyOf = append([]*jsonschema.Schema{{Required: []string{"priority"}}}, limits...)
 	netPrio := jsonschema.NewProperties()
 	netPrio.Set("via", &jsonschema.Schema{Const: string(ViaNetPrio)})
@@ -179,6 +186,15 @@ func methodNeedsMax(s *jsonschema.Schema) {
 func (schemaBandwidth) JSONSchemaExtend(s *jsonschema.Schema) {
 	one := uint64(1)
 	s.MinProperties = &one
+}
+
+// JSONSchemaExtend lists what a new connection can meet.
+func (schemaTCPMemory) JSONSchemaExtend(s *jsonschema.Schema) {
+	if whenFull, ok := s.Properties.Get("when-full"); ok {
+		for _, w := range whenFulls() {
+			whenFull.Enum = append(whenFull.Enum, w.String())
+		}
+	}
 }
 
 // JSONSchemaExtend lists the schedulers.

@@ -174,6 +174,16 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 		contract("ingress: {max: 1Mbit, links: {eth0: {max: 1Mbit}}}"),
 		contract("ingress: {max: 1Mbit}, via: net_prio"),
 		contract("priority: 3, ingress: {max: 1Mbit}, via: net_prio"),
+		contract("tcp-memory: {}"),
+		contract("tcp-memory: 128MiB"),
+		contract("tcp-memory: {soft: 1MiB}"),
+		contract("tcp-memory: {max: 128MB}"),
+		contract("tcp-memory: {max: 128}"),
+		contract("tcp-memory: {max: 128MiB, soft: 1Mbit}"),
+		contract("tcp-memory: {max: 128MiB, when-full: drop}"),
+		contract("tcp-memory: {max: 128MiB, via: memcg}"),
+		contract("tcp-memory: {max: 128MiB}, via: net_prio"),
+		contract("priority: 3, tcp-memory: {max: 128MiB}, via: net_prio"),
 		contract("egress: {max: 1mbit}"),
 		contract("egress: {min: 1mbit}"),
 		contract("egress: {max: 1Mbit, min: 5.%}"),
@@ -187,6 +197,7 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 		head + "default: {match: [{pid: 1}], priority: 1}\n",
 		head + "default: {priority: 1, egress: {max: 1Mbit}}\n",
 		head + "default: {priority: 1, ingress: {max: 1Mbit}}\n",
+		head + "default: {priority: 1, tcp-memory: {max: 128MiB}}\n",
 	}
 	schema := compileSchema(t)
 	for _, src := range bad {

@@ -47,6 +47,9 @@ func (m *meaning) workload(raw rawWorkload) Workload {
 		}
 		w.Match = append(w.Match, selector)
 	}
+	if w.Via != ViaNetPrio { // else it is reported of each flow
+		m.onlyFlows(raw, w.Match)
+	}
 	w.Contract = m.contract(raw.contract, w.Via, viaKnown)
 	if w.Contract.Span == (Span{}) {
 		w.Contract.Span = w.Span
@@ -63,7 +66,7 @@ func (m *meaning) complete(raw rawWorkload) {
 		}
 		m.report(raw.name.span, "workload "+quote(raw.name.text)+" has no match, so no packet can belong to it", help)
 	}
-	if !raw.keys.has("priority") && !raw.keys.has("egress") && !raw.keys.has("ingress") {
+	if !raw.keys.hasAny(promiseKeys) {
 		m.report(raw.name.span, "workload "+quote(raw.name.text)+" promises nothing",
 			"give it a priority, 0 to 15 and 15 the highest, or a limit, "+maxHelp("egress"))
 	}

@@ -1,0 +1,151 @@
+package policy
+
+// The least and the most that the TCP sockets of a workload can be held to. Below
+// MinTCPMemory one connection can not work: it takes two segments of 64 KiB with their
+// bookkeeping to send, a window to receive, and some room to grow. MaxTCPMemory is 1 TiB, which no host gives
+// to TCP. Half of MinTCPMemory is the least of soft, so that the default is never below it.
+const (
+	MinTCPMemory     Size = 256 << 10
+	MaxTCPMemory     Size = 1 << 40
+	MinTCPMemorySoft Size = MinTCPMemory / 2
+)
+
+// A TCPMemory is what the TCP sockets of a workload may hold together, in bytes as the
+// kernel counts them: buffers whole, with their bookkeeping, and not the payload in them;
+// of the queues to send, to receive and of what came out of order. The zero TCPMemory is
+// no bound.
+type TCPMemory struct {
+	Soft     Size     `json:"soft" jsonschema:"type=string"`      // above it sockets stop growing, and shrink as peers drain them; MinTCPMemorySoft to Max
+	Max      Size     `json:"max" jsonschema:"type=string"`       // the most of all together, MinTCPMemory to MaxTCPMemory; 0: no bound
+	WhenFull WhenFull `json:"when_full" jsonschema:"type=string"` // what a new connection meets where too little is left below Max
+}
+
+// String writes the bound as a file has it: "{soft: 64MiB, max: 128MiB, when-full:
+// squeeze}".
+func (t TCPMemory) String() string {
+	return "{soft: " + t.Soft.String() + ", max: " + t.Max.String() + ", when-full: " + t.WhenFull.String() + "}"
+}
+
+// A WhenFull says what a new connection of a workload meets where what is left below the
+// most that its sockets may hold is less than a connection needs.
+type WhenFull string
+
+// What a new connection can meet.
+const (
+	WhenFullSqueeze WhenFull = ""       // in a file "squeeze", or left out: it gets the smallest buffers
+	WhenFullRefuse  WhenFull = "refuse" // it is refused
+)
+
+// String is the answer as a file has it.
+func (w WhenFull) String() string {
+	if w == WhenFullSqueeze {
+		return "squeeze"
+	}
+	return string(w)
+}
+
+// MarshalText writes the answer as a file has it.
+func (w WhenFull) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText reads the answer as a file has it.
+func (w *WhenFull) UnmarshalText(text []byte) (err error) {
+	*w, err = parseWhenFull(string(text))
+	return err
+}
+
+// parseWhenFull reads what a new connection meets. The error is a *ValueError.
+func parseWhenFull(s string) (WhenFull, error) {
+	names := []string{}
+	for _, known := range whenFulls() {
+		if known.String() == s {
+			return known, nil
+		}
+		names = append(names, known.String())
+	}
+	return WhenFullSqueeze, &ValueError{"when-full " + quote(s) + " is not known", DidYouMean(s, names, possible(names))}
+}
+
+// whenFulls returns what when-full can be, the default first.
+func whenFulls() []WhenFull { return []WhenFull{WhenFullSqueeze, WhenFullRefuse} }
+
+// tcpMemory reads what the TCP sockets of a workload may hold. It holds where they are,
+// so it needs no link.
+func (m *meaning) tcpMemory(raw rawTCPMemory, via Via) TCPMemory {
+	if raw.key.kind == absent {
+		return TCPMemory{}
+	}
+	m.notByNetPrio(raw.key, "bound of memory", via)
+	t := TCPMemory{Max: m.memoryMax(raw)}
+	t.Soft = m.memorySoft(raw, t.Max)
+	if raw.whenFull.given() {
+		var err error
+		t.WhenFull, err = parseWhenFull(raw.whenFull.text)
+		m.refuse(raw.whenFull.span, err)
+	}
+	return t
+}
+
+// memoryMax reads the most that the sockets may hold, 0 if it is wrong or missing.
+func (m *meaning) memoryMax(raw rawTCPMemory) Size {
+	if raw.keys.record && !raw.keys.hasAny([]string{"max", "soft"}) {
+		m.report(raw.key.span, "tcp-memory has no max", tcpMemoryHelp)
+	}
+	if !raw.max.given() {
+		return 0
+	}
+	max, err := ParseSize(raw.max.text)
+	switch {
+	case err != nil:
+	case max < MinTCPMemory:
+		err = &ValueError{"max " + clip(raw.max.text) + " is below " + MinTCPMemory.String() +
+			", what one connection needs: segments of 64KiB to send, a window to receive, and some room", "raise it"}
+	case max > MaxTCPMemory:
+		err = &ValueError{"max " + clip(raw.max.text) + " is above " + MaxTCPMemory.String() + ", the most that sockets can be held to",
+			"lower it, or leave tcp-memory out"}
+	}
+	if err != nil {
+		max = 0
+	}
+	m.refuse(raw.max.span, err)
+	return max
+}
+
+// memorySoft reads from where on the sockets stop growing: half of max, which is 0 where it
+// is wrong or missing, if that is left open.
+func (m *meaning) memorySoft(raw rawTCPMemory, max Size) Size {
+	if !raw.soft.given() {
+		return max / 2
+	}
+	soft, err := ParseSize(raw.soft.text)
+	switch {
+	case err != nil:
+	case !raw.keys.has("max"):
+		err = &ValueError{"soft " + clip(raw.soft.text) + " of no max: it says where sockets stop growing below one", "add max, or leave tcp-memory out"}
+	case soft < MinTCPMemorySoft:
+		err = &ValueError{"soft " + clip(raw.soft.text) + " is below " + MinTCPMemorySoft.String() + ", the least at which sockets can stop growing",
+			"raise it, or leave it out for half of max"}
+	case max != 0 && soft > max:
+		err = &ValueError{"soft " + clip(raw.soft.text) + " is above max, " + max.String(), "lower it, or raise max"}
+	}
+	m.refuse(raw.soft.span, err)
+	return soft
+}
+
+// onlyFlows reports a bound on sockets of a workload that has none of its own: packets that
+// its flows match are told by their headers, which nobody knows when a socket is made. What
+// is wrong with an item of its match leaves open what it was meant to be.
+func (m *meaning) onlyFlows(raw rawWorkload, match []Selector) {
+	if raw.contract.tcpMemory.key.kind == absent || len(match) == 0 || len(match) < len(raw.match) {
+		return
+	}
+	for _, s := range match {
+		if s.Kind != KindFlow {
+			return
+		}
+	}
+	m.report(raw.contract.tcpMemory.key.span, "tcp-memory is of sockets, and workload "+quote(raw.name.text)+
+		" matches packets only, by their headers", "select by pid, cgroup, unit, user or exe, or leave tcp-memory out")
+}
+
+// tcpMemoryHelp shows how the bound is written.
+const tcpMemoryHelp = "as in tcp-memory: {max: 128MiB}"
