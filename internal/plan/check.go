@@ -34,6 +34,9 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		if in := w.Contract.Ingress; in.Limit != (policy.Limit{}) {
 			f.checkIngress(w.Name, in, add)
 		}
+		if w.Contract.TCPMemory.Max != 0 {
+			f.checkMemory(w, add)
+		}
 		for _, s := range w.Match {
 			if w.Via == policy.ViaBPF {
 				checkIdentity(s, f, add)
@@ -195,6 +198,33 @@ func (f Facts) checkIngress(workload string, in policy.Bandwidth, add addFunc) {
 		add(in.Span, f.mountCgroup2(), "%s: no cgroup2 mount here: no program sees what sockets receive", object)
 	}
 	f.checkLimit(object, "ingress", in.Span, add)
+}
+
+// checkMemory asks for what bounds the memory of sockets: a program of a cgroup, which reads
+// the kernel's own types.
+func (f Facts) checkMemory(w policy.Workload, add addFunc) {
+	object, at := fmt.Sprintf("workload %q", w.Name), w.Contract.TCPMemorySpan
+	if f.Cgroup2 == "" {
+		add(at, f.mountCgroup2(), "%s: no cgroup2 mount here: no program sees connections begin", object)
+	}
+	if !f.Root {
+		return
+	}
+	for _, why := range f.Features.NoMemory() {
+		add(at, "leave tcp-memory out; weir doctor tells what this kernel has", "%s: %s", object, why)
+	}
+}
+
+// NoMemory says what the kernel lacks to bound the memory of TCP sockets, in words; nothing
+// where it can, or where that could not be found out.
+func (f Features) NoMemory() (lacks []string) {
+	if f.lacks(f.SockOps, FeatureSockOps) {
+		lacks = append(lacks, "BPF programs of this kernel can not fit the buffers of sockets (no cgroup sock_ops)")
+	}
+	if f.lacks(f.BTF, FeatureBTF) {
+		lacks = append(lacks, "BPF programs of this kernel can not see what sockets hold (no BTF)")
+	}
+	return lacks
 }
 
 // NoLimits says what the kernel lacks to hold limits, in words; nothing where it

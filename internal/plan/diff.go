@@ -22,7 +22,7 @@ func Diff(have State, want *Want) []Difference {
 			links = append(links, bothLinks{name, h, w, h.Queue.Equal(w.Queue)})
 		}
 	}
-	d.contract("default", links, Unclaimed, Unclaimed, "", "", "", "")
+	d.contract("default", links, Unclaimed, Unclaimed)
 	isToward, shallToward := have.Rules.toward(), want.Rules.toward()
 	rules := compareRules(have.Rules, want.Rules)
 	for _, name := range union(have.Contracts, want.Contracts) {
@@ -41,11 +41,13 @@ func Diff(have State, want *Want) []Difference {
 				have.Rules.Limits[was.ID].unlike(want.Rules.Limits[shall.ID], PromiseEgress),
 				unlikeToward(isToward[was.ID], shallToward[shall.ID]),
 				have.Rules.Arriving[was.ID].unlike(want.Rules.Arriving[shall.ID], PromiseIngress),
-				unlikeWeights(have.weights(was.ID), want.weights(shall.ID)))
+				unlikeWeights(have.weights(was.ID), want.weights(shall.ID)),
+				unlikeMemory(have.Rules.Memory[was.ID], want.Rules.Memory[shall.ID]))
 		}
 	}
 	d.strays(have, want, rules)
 	d.sockets(have, want)
+	d.memory(have, want)
 	for _, name := range union(have.Groups, want.Groups) {
 		d.group(name, have.Groups, want.Groups)
 	}
@@ -99,6 +101,21 @@ func (d *differences) sockets(have State, want *Want) {
 	}
 }
 
+// memoryObject is what bounds the memory of sockets.
+const memoryObject = "tcp memory"
+
+// memory compares what runs to bound the memory of sockets, as sockets does.
+func (d *differences) memory(have State, want *Want) {
+	fits := have.Holds == (len(have.Rules.Memory) > 0)
+	switch {
+	case fits || have.Holds == want.Holds:
+	case want.Holds:
+		d.add(Change, memoryObject, "its programs do not run")
+	default:
+		d.add(Change, memoryObject, "programs of its own run, where nothing has a bound")
+	}
+}
+
 type differences []Difference
 
 func (d *differences) add(op Op, object, format string, args ...any) {
@@ -112,11 +129,11 @@ type bothLinks struct {
 	sameQueue  bool
 }
 
-// contract compares what one contract means on each link. together says how its
-// limits of all links differ, toward those of what it sends to prefixes, and arriving
-// those of what its sockets receive, weights as what it counts in limits of others, "" if
-// they do not.
-func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, together, toward, arriving, weights string) {
+// contract compares what one contract means on each link. beyond says how else it differs:
+// in limits of all links, of what it sends to prefixes or its sockets receive, in what it
+// counts in limits of others and in what its sockets may hold; "" where it does not.
+func (d *differences) contract(object string, links []bothLinks, was, shall ContractID, beyond ...string) {
+	beyond = slices.DeleteFunc(beyond, func(s string) bool { return s == "" })
 	var changed []string
 	for i := range links {
 		l := &links[i]
@@ -127,18 +144,14 @@ func (d *differences) contract(object string, links []bothLinks, was, shall Cont
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, l.have.Queue.Describe(a.Priority), l.want.Queue.Describe(b.Priority)))
 		case a.Serial != b.Serial:
 			changed = append(changed, fmt.Sprintf("%s serial %d -> %d", l.name, a.Serial, b.Serial))
-		case limited(a) != limited(b) && together == "" && toward == "" && weights == "":
+		case limited(a) != limited(b) && len(beyond) == 0:
 			changed = append(changed, fmt.Sprintf("%s %s -> %s", l.name, limited(a), limited(b)))
 		}
 		if here := a.Here.unlike(b.Here, l.name); here != "" {
 			changed = append(changed, here)
 		}
 	}
-	for _, limit := range []string{together, toward, arriving, weights} {
-		if limit != "" {
-			changed = append(changed, limit)
-		}
-	}
+	changed = append(changed, beyond...)
 	if len(changed) > 0 {
 		d.add(Change, object, "%s", strings.Join(changed, ", "))
 	}

@@ -62,6 +62,9 @@ var limitedHere = strings.Replace(before, "    priority: 15\n", "    priority: 1
 // limitedSockets is before, with a limit of what the sockets of a workload receive.
 var limitedSockets = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    ingress: {max: 20Mbit}\n", 1)
 
+// boundedMemory is before, with a bound of what the sockets of a workload hold.
+var boundedMemory = strings.Replace(before, "default: 4}\n", "default: 4}\n    tcp-memory: {max: 8MiB, when-full: refuse}\n", 1)
+
 // limitedLinks is before, with limits of the links' own.
 var limitedLinks = strings.Replace(before, "  eth1: {}\n", "  eth1: {egress: {max: 900Mbit}, ingress: {max: 10Gbit}}\n", 1)
 
@@ -205,6 +208,22 @@ func TestDiff(t *testing.T) {
 		"a program of sockets left behind": {limitedSockets, "    ingress: {max: 20Mbit}\n=>", func(s *State) { s.Rules.Arriving = nil },
 			"~ sockets: a program of theirs runs at ingress, where nothing is limited\n"},
 		"no limits of sockets, read back as none": {before, before, func(s *State) { s.Rules.Arriving = nil }, ""},
+
+		"a bound of memory": {before, "default: 4}=>default: 4}\n    tcp-memory: {max: 32MiB}", nil,
+			"~ workload batch: tcp-memory none -> {soft: 16MiB, max: 32MiB, when-full: squeeze}\n"},
+		"another bound of memory": {boundedMemory, "when-full: refuse=>soft: 1MiB", nil,
+			"~ workload batch: tcp-memory {soft: 4MiB, max: 8MiB, when-full: refuse} -> {soft: 1MiB, max: 8MiB, when-full: squeeze}\n"},
+		"no bound of memory": {boundedMemory, "    tcp-memory: {max: 8MiB, when-full: refuse}\n=>", nil,
+			"~ workload batch: tcp-memory {soft: 4MiB, max: 8MiB, when-full: refuse} -> none\n"},
+		"a bound of memory alone": {"", "version: 1\nworkloads: {w: {match: [{cgroup: /w}], tcp-memory: {max: 8MiB, when-full: refuse}}}\n", nil,
+			"+ workload w: tcp-memory at most 8MiB, soft 4MiB, refuse: cgroup: /w\n"},
+		"a bound of memory that is gone with its programs": {boundedMemory, boundedMemory, func(s *State) { s.Rules.Memory, s.Holds = nil, false },
+			"~ workload batch: tcp-memory none -> {soft: 4MiB, max: 8MiB, when-full: refuse}\n"},
+		"a bound of memory of nobody's": {boundedMemory, boundedMemory, func(s *State) { s.Rules.Memory[700] = policy.TCPMemory{Soft: 1 << 20, Max: 1 << 20} },
+			"~ contract 700: is nobody's: tcp-memory at most 1MiB, soft 1MiB\n"},
+		"programs of memory detached":       {boundedMemory, boundedMemory, func(s *State) { s.Holds = false }, "~ tcp memory: its programs do not run\n"},
+		"programs of memory too many":       {before, before, func(s *State) { s.Holds = true }, "~ tcp memory: programs of its own run, where nothing has a bound\n"},
+		"no bounds of memory, read as none": {before, before, func(s *State) { s.Rules.Memory = nil }, ""},
 
 		"a link that is let go": {"version: 1\nlinks:\n  eth0: {}\n  eth1: {}\n", "  eth0: {}\n=>", func(s *State) {
 			drift(s, func(l *LinkState) { l.Root = Qdisc{Kind: "fq_codel", Default: true} })

@@ -77,6 +77,7 @@ func Doctor(f Facts) []Finding {
 			feature{FeaturePidfdGetfd, f.Features.PidfdGetfd}),
 		netPrio(f),
 		limits(f),
+		memory(f),
 		ladderFinding(f),
 	}
 	return append(findings, linkFindings(f)...)
@@ -98,7 +99,7 @@ func cgroup2(f Facts) Finding {
 	}
 	return Finding{
 		ID: "cgroup2", State: FindingFail, Text: "cgroup v2 is mounted nowhere",
-		Stops: "selectors cgroup, unit, user and exe; ingress of workloads; weir set and weir run", Mend: f.mountCgroup2(),
+		Stops: "selectors cgroup, unit, user and exe; ingress and tcp-memory of workloads; weir set and weir run", Mend: f.mountCgroup2(),
 	}
 }
 
@@ -148,6 +149,16 @@ func limits(f Facts) Finding {
 		feature{FeatureAtomics, f.Features.Atomics}, feature{FeatureTailCalls, f.Features.TailCalls}, feature{FeatureSockOps, f.Features.SockOps})
 	if found.State == FindingFail {
 		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + f.unpaced()}
+	}
+	return found
+}
+
+// memory is what only a policy with tcp-memory needs.
+func memory(f Facts) Finding {
+	found := f.demand("tcp-memory", "what TCP sockets hold in memory can be bounded", "tcp-memory", "",
+		feature{FeatureSockOps, f.Features.SockOps}, feature{FeatureBTF, f.Features.BTF})
+	if found.State == FindingFail {
+		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only tcp-memory needs it"}
 	}
 	return found
 }

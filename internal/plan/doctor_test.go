@@ -35,8 +35,8 @@ func TestDoctorOfAHealthyHost(t *testing.T) {
 	f := healthy()
 	delete(f.Links, "wlan")
 	findings := Doctor(f)
-	if len(findings) > 12 {
-		t.Errorf("%d findings, 12 are enough", len(findings))
+	if len(findings) > 13 {
+		t.Errorf("%d findings, 13 are enough", len(findings))
 	}
 	seen := map[string]bool{}
 	for _, f := range findings {
@@ -91,6 +91,10 @@ func TestDoctor(t *testing.T) {
 		{"net_prio or cgroup2 unknown", func(f *Facts) { f.Features.SockCgroup = false; f.unknownTo("sock_cgroup", "no BTF") },
 			Finding{ID: "net-prio", State: FindingWarn, Text: "not known: sock_cgroup (no BTF)",
 				Stops: "perhaps selectors cgroup and unit, on the whole host, from the first net_prio group on"}},
+		{"tcp memory", func(*Facts) {},
+			Finding{ID: "tcp-memory", State: FindingOK, Text: "what TCP sockets hold in memory can be bounded"}},
+		{"no bound of tcp memory", func(f *Facts) { f.Features.SockOps, f.Features.BTF = false, false },
+			Finding{ID: "tcp-memory", State: FindingSkip, Text: "kernel has no sock_ops and no BTF; only tcp-memory needs it"}},
 		{"limits", func(*Facts) {},
 			Finding{ID: "limits", State: FindingOK, Text: "workloads and links can be held to a rate: TCP is paced, a bucket holds the rest"}},
 		{"no atomics", func(f *Facts) { f.Features.Atomics = false },

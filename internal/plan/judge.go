@@ -15,6 +15,7 @@ type Measured struct {
 	Traffic  map[string]map[ContractID]Traffic // link -> what passed under each contract
 	Held     map[Owner]Held                    // what became of the packets below each limit
 	Served   map[Owner]Served                  // what each share got
+	Pools    map[ContractID]Pool               // what the sockets below each bound of memory hold
 	Filtered map[Owner]Filtered                // what each filter or detour of links' own limits let through
 }
 
@@ -88,7 +89,11 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 		}
 		if limit, ok := want.Rules.Arriving[id]; ok {
 			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseIngress}
-			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id, Link: AtSockets}, held, wrongAt(w.Name, wrong)), false)...)
+			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id, Link: AtSockets}, held, wrongAt(socketsObject, w.Name, wrong)), false)...)
+		}
+		if bound, ok := want.Rules.Memory[id]; ok {
+			pool, known := m.Pools[id]
+			all = append(all, Judgement{Workload: w.Name}.memory(bound, pool, known, wrongAt(memoryObject, w.Name, wrong)))
 		}
 	}
 	for _, l := range p.Links {
@@ -125,11 +130,11 @@ func wrongOf(links []policy.Link, workload string, wrong map[string]string) stri
 	return wrong["workload "+workload]
 }
 
-// wrongAt says what breaks what the sockets of a workload may receive, "" if nothing
+// wrongAt says what breaks what an object does for the sockets of a workload, "" if nothing
 // does.
-func wrongAt(workload string, wrong map[string]string) string {
-	if text := wrong[socketsObject]; text != "" {
-		return socketsObject + ": " + text
+func wrongAt(object, workload string, wrong map[string]string) string {
+	if text := wrong[object]; text != "" {
+		return object + ": " + text
 	}
 	return wrong["workload "+workload]
 }

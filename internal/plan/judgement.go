@@ -31,14 +31,21 @@ type Judgement struct {
 	Workload string            `json:"workload"` // "": whatever the link carries
 	Link     string            `json:"link"`
 	To       string            `json:"to,omitempty"`                           // of a limit of what goes to prefixes: "to 10.0.0.0/8"
-	Promise  string            `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress or PromiseShare
+	Promise  string            `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress, PromiseShare or PromiseMemory
 	Priority policy.Level      `json:"priority"`                               // -1, Unset, of a limit and a share
 	Max      policy.Rate       `json:"max,omitempty" jsonschema:"type=string"` // of a limit of bandwidth
 	PPS      policy.PacketRate `json:"pps,omitempty"`                          // of a limit of packets
 	Min      policy.Rate       `json:"min,omitempty" jsonschema:"type=string"` // of a share
 	Verdict  Verdict           `json:"verdict"`
 	Evidence string            `json:"evidence"`
-	Traffic  Traffic           `json:"traffic"` // at ingress and to prefixes its packets are not counted, nor below a limit of packets its bytes
+	Traffic  Traffic           `json:"traffic"`          // at ingress and to prefixes its packets are not counted, nor below a limit of packets its bytes
+	Memory   *MemoryJudged     `json:"memory,omitempty"` // of a bound of TCP memory
+}
+
+// MemoryJudged is a bound of TCP memory and what was seen of it.
+type MemoryJudged struct {
+	Bound policy.TCPMemory `json:"bound"`
+	Pool  Pool             `json:"pool"`
 }
 
 // The promises that are judged.
@@ -47,6 +54,7 @@ const (
 	PromiseEgress   = "egress"
 	PromiseIngress  = "ingress"
 	PromiseShare    = "share"
+	PromiseMemory   = "tcp-memory"
 )
 
 // Terms puts into words what is promised: "priority 15", "at least 20Mbit", "at most
@@ -57,6 +65,8 @@ func (j Judgement) Terms() string {
 		return "priority " + j.Priority.String()
 	case j.Promise == PromiseShare:
 		return atLeast(j.Min)
+	case j.Promise == PromiseMemory:
+		return MemoryTerms(j.Memory.Bound)
 	case j.Workload == "" || j.Promise == PromiseIngress:
 		return j.Promise + " " + j.held().String()
 	}

@@ -89,6 +89,9 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 	if l, ok := s.Rules.Arriving[id]; ok {
 		terms = append(terms, PromiseIngress+" "+l.String())
 	}
+	if m := MemoryTerms(s.Rules.Memory[id]); m != "" {
+		terms = append(terms, m)
+	}
 	return append(terms, s.weightTerms(id)...)
 }
 
@@ -108,6 +111,9 @@ func (s State) limitsFrom(id ContractID) (terms []string) {
 	if l, ok := s.Rules.Arriving[id]; ok {
 		terms = append(terms, l.String()+" of what sockets receive")
 	}
+	if m := MemoryTerms(s.Rules.Memory[id]); m != "" {
+		terms = append(terms, m)
+	}
 	return terms
 }
 
@@ -118,6 +124,9 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 		for id := range limits {
 			all[id] = !known[id]
 		}
+	}
+	for id := range s.Rules.Memory {
+		all[id] = !known[id]
 	}
 	for of := range s.Rules.Toward {
 		all[of.Contract] = !known[of.Contract]
@@ -159,6 +168,9 @@ func Terms(of policy.Contract) string {
 	}
 	if l := asWritten(of.Ingress.Limit); !l.none() {
 		terms = append(terms, PromiseIngress+" "+l.String())
+	}
+	if m := MemoryTerms(of.TCPMemory); m != "" {
+		terms = append(terms, m)
 	}
 	if terms == nil {
 		return Limit{}.String()

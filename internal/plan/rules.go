@@ -49,6 +49,8 @@ type Rules struct {
 	// Arriving is what the sockets of contracts may receive: by all devices but
 	// loopback together, in all network namespaces.
 	Arriving map[ContractID]Limit
+	// Memory is what the TCP sockets of contracts may hold together.
+	Memory map[ContractID]policy.TCPMemory
 	// Controller1 is the v1 controller that the policy's v1 paths are of; "" if none.
 	Controller1 string
 }

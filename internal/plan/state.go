@@ -8,6 +8,7 @@ type State struct {
 	Rules     Rules
 	Links     map[string]LinkState
 	Receives  bool                // socket_ingress runs, and is of the generation that counts; only Rules.Arriving needs it
+	Holds     bool                // tcp_memory runs, and is of the generation that counts; only Rules.Memory needs it
 	Contracts map[string]Contract // the name of a workload -> its contract
 	Groups    map[string]Group    // the name of a workload -> its v1 net_prio group
 }

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// A Pool is what the TCP sockets of a contract with a bound hold together, as the programs
+// know it: sizes in bytes.
+type Pool struct {
+	May       uint64 `json:"may"`  // what they hold, or may take before anybody is asked again
+	Most      uint64 `json:"most"` // the most of that so far
+	Sockets   uint64 `json:"sockets"`
+	Throttled uint64 `json:"throttled"` // times that a buffer was made smaller than TCP and its application wanted it
+	Squeezed  uint64 `json:"squeezed"`  // connections that did not get what they need to work well
+	Refused   uint64 `json:"refused"`   // connections that there was no room for
+}
+
+// poolTolerance is what a pool may have beyond its bound: many CPUs ask at once, and the
+// kernel lets an empty socket take one segment.
+const poolTolerance = 10 // percent
+
+// words says what was counted.
+func (p Pool) words() string {
+	parts := []string{
+		fmt.Sprintf("%s in use or free to take, at most %s so far", human(p.May), human(p.Most)),
+		fmt.Sprintf("%d connections", p.Sockets),
+	}
+	for _, count := range []struct {
+		n    uint64
+		what string
+	}{{p.Throttled, "throttled"}, {p.Squeezed, "squeezed"}, {p.Refused, "refused"}} {
+		if count.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d times", count.what, count.n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// human is a size in the largest unit of which it has one.
+func human(bytes uint64) string {
+	for _, u := range []struct {
+		name  string
+		worth uint64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if bytes >= u.worth {
+			return fmt.Sprintf("%.1f%s", float64(bytes)/float64(u.worth), u.name)
+		}
+	}
+	return fmt.Sprintf("%dB", bytes)
+}
+
+// MemoryTerms is what the sockets of a contract may hold, in words; "" if there is no bound.
+func MemoryTerms(m policy.TCPMemory) string {
+	if m.Max == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s at most %s, soft %s", PromiseMemory, m.Max, m.Soft)
+	if m.WhenFull == policy.WhenFullRefuse {
+		text += ", refuse"
+	}
+	return text
+}
+
+// unlikeMemory says how two bounds differ, "" if they do not.
+func unlikeMemory(have, want policy.TCPMemory) string {
+	told := func(m policy.TCPMemory) string {
+		if m.Max == 0 {
+			return "none"
+		}
+		return m.String()
+	}
+	if have == want {
+		return ""
+	}
+	return fmt.Sprintf("%s %s -> %s", PromiseMemory, told(have), told(want))
+}
+
+// memoryOf are the bounds of all contracts that have one.
+func memoryOf(p *policy.Policy, ids IDs) map[ContractID]policy.TCPMemory {
+	bounds := map[ContractID]policy.TCPMemory{}
+	for _, w := range p.Workloads {
+		if w.Via == policy.ViaBPF && w.Contract.TCPMemory.Max != 0 {
+			bounds[ids.Names[w.Name].ID] = w.Contract.TCPMemory
+		}
+	}
+	return bounds
+}
+
+// memory judges what the sockets of a contract hold, as far as that is known.
+func (j Judgement) memory(m policy.TCPMemory, p Pool, known bool, wrong string) Judgement {
+	j.Promise, j.Link, j.Priority, j.Memory = PromiseMemory, EveryLink, policy.Unset, &MemoryJudged{m, p}
+	evidence := "read back: " + m.String()
+	switch {
+	case wrong != "":
+		j.Verdict, j.Evidence = Broken, wrong
+	case !known:
+		j.Verdict, j.Evidence = Unprovable, evidence+"; what its sockets hold could not be read"
+	case p.May > uint64(m.Max)/100*(100+poolTolerance):
+		j.Verdict, j.Evidence = Broken, evidence+"; "+p.words()
+	default:
+		j.Verdict, j.Evidence = Kept, evidence+"; "+p.words()
+	}
+	return j
+}
