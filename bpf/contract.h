@@ -308,6 +308,52 @@ struct paced {
 	struct stake stakes[STAKES];
 };
 
+/* What the TCP sockets of a contract may hold in memory together, bytes. */
+struct bound {
+	__u64 soft;
+	__u64 max;    /* 0: as much as they want */
+	__u32 made;   /* the generation that made the pool */
+	__u32 refuse; /* connections that there is no room for; else they are squeezed */
+};
+
+/* What the TCP sockets of a contract hold, and may take before anybody is asked. */
+struct pool {
+	__u64 serial;  /* of the contract */
+	__u64 watched; /* bytes of those that are watched */
+	__u64 whole;   /* bytes of those that need not be */
+	__u64 most;    /* of both together, so far */
+	__u64 sockets; /* that are watched */
+	__u64 wholes;  /* and those that need not be */
+	__u64 throttled; /* times that a buffer was made smaller than TCP wanted it */
+	__u64 squeezed;	 /* connections that did not get what they need to work well */
+	__u64 refused;	 /* connections that there was no room for */
+};
+
+/* Who looks after what a socket holds. */
+enum __attribute__((packed)) care {
+	WATCHED = 0, /* its buffers are fitted to its share as that changes */
+	WHOLE = 1,   /* it may take all that TCP ever takes, and nobody watches it */
+	UNHEARD = 2, /* the kernel does not tell of it: fitted once, and in no sum of its pools */
+};
+
+/* What a socket has of the pools that it is in. */
+struct holding {
+	__u64 pools[1 + ABOVE]; /* its own contract's, and those above */
+	__u32 generation; /* of the programs that found them */
+	__u32 sends;	  /* bytes that its send queue holds, or may take at once */
+	__u32 receives;	  /* and its receive queue */
+	__u32 counts;	  /* as so many bytes in its pools */
+	__u32 kept;	  /* at least as so many, because one of them refuses who finds no room */
+	__u32 sndbuf;	  /* as we asked for it; 0: we have not */
+	__u32 rcvbuf;
+	__u32 own_sndbuf; /* as TCP or the application had it */
+	__u32 own_rcvbuf;
+	__u8 locks; /* which of those the application had set, SOCK_SNDBUF_LOCK and SOCK_RCVBUF_LOCK */
+	enum care care;
+	__u8 pad[2];
+	__u64 got; /* bytes that it had received when its receive buffer was fitted last */
+};
+
 /*
  * Room for the patterns that match cgroups at their birth, in bytes. A NUL at the
  * end tells a pattern from what is longer and begins like it.
@@ -359,6 +405,9 @@ _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
 _Static_assert(sizeof(struct paced) == 88 + STAKES * 88, "paced");
+_Static_assert(sizeof(struct bound) == 24, "bound");
+_Static_assert(sizeof(struct pool) == 72, "pool");
+_Static_assert(sizeof(struct holding) == 80, "holding");
 _Static_assert(sizeof(struct birth_prefix) == 256, "birth_prefix");
 _Static_assert(sizeof(struct losses) == 16, "losses");
 

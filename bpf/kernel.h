@@ -49,6 +49,7 @@ struct cgroup_subsys_state {
 
 struct cgroup {
 	struct cgroup_subsys_state self;
+	int level; /* 0 is the root's */
 	struct kernfs_node *kn;
 	struct cgroup_root *root;
 } relocated;
@@ -65,11 +66,73 @@ struct signal_struct {
 	atomic_t live;
 } relocated;
 
+/* Before 6.1 a cgroup knew its ancestors by id only. */
+struct cgroup___ids {
+	__u64 ancestor_ids[1];
+} relocated;
+
+struct cgroup___ancestors {
+	struct cgroup *ancestors[1];
+} relocated;
+
+/* Before 5.15 a pointer, or else a class and a priority of v1. */
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+} relocated;
+
+struct sock_cgroup_data___val {
+	__u64 val;
+} relocated;
+
+struct netns_ipv4 {
+	int sysctl_tcp_wmem[3];
+	int sysctl_tcp_rmem[3];
+} relocated;
+
+struct net {
+	struct netns_ipv4 ipv4;
+} relocated;
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	possible_net_t skc_net;
+	unsigned char skc_state;
+} relocated;
+
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+struct sk_buff {
+	unsigned int len;
+} relocated;
+
+struct sk_buff_head {
+	struct sk_buff *prev; /* the last one */
+	__u32 qlen;
+} relocated;
+
 struct sock {
+	struct sock_common __sk_common;
+	struct sk_buff_head sk_write_queue; /* what TCP has not sent yet */
 	unsigned long sk_max_pacing_rate; /* bytes a second; ~0: none */
+	int sk_wmem_queued;
+	int sk_sndbuf;
+	int sk_rcvbuf;
+	struct {
+		atomic_t rmem_alloc; /* what the receive queue holds */
+	} sk_backlog;
+	unsigned int sk_gso_max_size;
+	kuid_t sk_uid;
+	struct sock_cgroup_data sk_cgrp_data;
+	__u8 sk_userlocks : 4;
 } relocated;
 
 struct tcp_sock {
+	__u64 bytes_received;  /* of payload */
 	__u64 tcp_clock_cache; /* when it last looked at the clock, ns */
 	__u32 window_clamp;    /* the most that it offers its peer, bytes */
 	__u8 bpf_sock_ops_cb_flags;

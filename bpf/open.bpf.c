@@ -9,21 +9,12 @@
  * unpace and unwindow give them back the pace and the window that they had before they
  * came below a limit.
  */
+#include "opened.h"
 #include "paces.h"
 #include "windows.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
-
-#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008
-
-struct sock_common {
-	int skc_unused;
-};
-
-struct bpf_iter__tcp {
-	struct sock_common *sk_common;
-} relocated;
 
 /* What enlist asks for word of: BPF_SOCK_OPS_*_CB_FLAG. */
 const volatile __u32 word = BPF_SOCK_OPS_RTT_CB_FLAG;
@@ -31,23 +22,12 @@ const volatile __u32 word = BPF_SOCK_OPS_RTT_CB_FLAG;
 /* Of how many sockets the kernel refused it. */
 __u64 refused;
 
-static __always_inline struct tcp_sock *tcp_of(struct bpf_iter__tcp *ctx)
-{
-	struct sock_common *sk = ctx->sk_common;
-
-	return sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-}
-
 SEC("iter/tcp")
 int enlist(struct bpf_iter__tcp *ctx)
 {
 	struct tcp_sock *tp = tcp_of(ctx);
-	int flags;
 
-	if (!tp)
-		return 0;
-	flags = tp->bpf_sock_ops_cb_flags | word;
-	if (bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+	if (tp && !hear(tp, word))
 		refused++;
 	return 0;
 }

@@ -18,6 +18,7 @@ const (
 	Limit       Promise = "limit"
 	LimitQueued Promise = "limit in a queue"
 	LimitOfLink Promise = "limit of a link"
+	Memory      Promise = "memory"
 	NetPrio     Promise = "net_prio"
 	V1Path      Promise = "v1 path"
 	Drift       Promise = "drift"

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/weir-net/weir/internal/testutil"
 )
@@ -29,6 +30,13 @@ const (
 //	udp ADDRESS     send a datagram from a new socket
 //	open ADDRESS    keep a socket to ADDRESS
 //	send            send a datagram from it
+//	stuff N ADDRESS open N connections and write into each until it takes no more
+//	connect N ADDRESS
+//	                open up to N connections; tells how many, and why no more
+//	listen ADDRESS  accept connections and never read
+//	write           write into all of these until they take no more
+//	ask N           ask for buffers of 2N bytes for all of them
+//	close           reset them
 //	uid N           go on as another user
 //	spawn           make a child that obeys from then on, until "exit"
 //	thread          make a thread and wait for its end
@@ -56,6 +64,28 @@ func childMain(in io.Reader, out io.Writer) int {
 			kept, err = net.Dial("udp", words[1])
 		case "send":
 			_, err = kept.Write([]byte("x"))
+		case "stuff":
+			n, _ := strconv.Atoi(words[1])
+			err = stuff(n, words[2])
+		case "connect":
+			n, _ := strconv.Atoi(words[1])
+			fmt.Fprintln(out, "ok", connect(n, words[2]))
+			continue
+		case "listen":
+			err = acceptAll(words[1])
+		case "write":
+			for _, c := range idle {
+				go pump(c)
+			}
+		case "ask":
+			n, _ := strconv.Atoi(words[1])
+			for _, c := range idle {
+				err = errors.Join(err, c.(*net.TCPConn).SetWriteBuffer(n), c.(*net.TCPConn).SetReadBuffer(n))
+			}
+		case "close":
+			for _, c := range idle {
+				err = errors.Join(err, c.(*net.TCPConn).SetLinger(0), c.Close())
+			}
 		case "uid":
 			n, _ := strconv.Atoi(words[1])
 			err = syscall.Setuid(n)
@@ -89,6 +119,66 @@ func childMain(in io.Reader, out io.Writer) int {
 		}
 		fmt.Fprintln(out, "ok")
 	}
+}
+
+// stuff opens connections and writes into each until it takes no more, and then goes on
+// trying, as blocking applications do.
+func stuff(n int, address string) error {
+	for range n {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		go pump(c)
+	}
+	return nil
+}
+
+// pump writes into a connection until that ends.
+func pump(c net.Conn) {
+	data := make([]byte, 1<<20)
+	for {
+		if _, err := c.Write(data); err != nil {
+			return
+		}
+	}
+}
+
+// idle keeps connections.
+var idle []net.Conn
+
+// connect opens connections until one fails, and says how many are open and why not more.
+func connect(n int, address string) string {
+	var err error
+	opened := 0
+	for ; opened < n && err == nil; opened++ {
+		var c net.Conn
+		if c, err = (&net.Dialer{Timeout: 5 * time.Second}).Dial("tcp", address); err == nil {
+			idle = append(idle, c)
+		}
+	}
+	if err != nil {
+		return fmt.Sprint(opened-1, " ", err)
+	}
+	return fmt.Sprint(opened)
+}
+
+// acceptAll listens, and keeps what it accepts.
+func acceptAll(address string) error {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			idle = append(idle, c)
+		}
+	}()
+	return nil
 }
 
 // onThread calls fn on a thread that ends with it and is not the process's first.

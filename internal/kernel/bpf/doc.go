@@ -14,9 +14,12 @@ package bpf
 //go:generate object socketIngress ../../../bpf/socket_ingress.bpf.c
 //go:generate object pace ../../../bpf/pace.bpf.c
 //go:generate object window ../../../bpf/window.bpf.c
+//go:generate object tcpMemory ../../../bpf/tcp_memory.bpf.c
+//go:generate object tcpRefuse ../../../bpf/tcp_refuse.bpf.c
 //go:generate object relimit ../../../bpf/relimit.bpf.c
 //go:generate object retime ../../../bpf/retime.bpf.c
 //go:generate object open ../../../bpf/open.bpf.c
+//go:generate object adopt ../../../bpf/adopt.bpf.c
 //go:generate object sums ../../../bpf/sums.bpf.c
 //go:generate object births ../../../bpf/births.bpf.c
 //go:generate object classify ../../../bpf/classify.bpf.c

@@ -27,6 +27,7 @@ type Generation struct {
 	births   []link.Link
 	capacity uint32         // for contracts, of each link
 	receive  *receiveTables // nil until it is loaded or opened
+	bounded  *boundTables   // likewise
 
 	numbered *numbering            // of the budgets, once it is known
 	wanted   map[plan.Owner]amount // the limits that it was given
@@ -203,6 +204,8 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 		departMapDepartures:     g.memory.departures,
 		departMapTurns:          g.memory.turns,
 		socketCreateMapTasks:    g.memory.tasks,
+		tcpMemoryMapPools:       g.memory.pools,
+		tcpMemoryMapHoldings:    g.memory.holdings,
 	}
 	for name, m := range g.tables {
 		all[name] = m
@@ -231,5 +234,8 @@ func (g *Generation) Close() {
 	}
 	if g.receive != nil {
 		g.receive.Close()
+	}
+	if g.bounded != nil {
+		g.bounded.Close()
 	}
 }

@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets, departures, turns *ebpf.Map
+	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets, departures, turns, pools, holdings *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -41,6 +41,10 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 		return m, err
 	}
 	depart, err := copied(parseDepart)
+	if err != nil {
+		return m, err
+	}
+	bounded, err := copied(parseMemory)
 	if err != nil {
 		return m, err
 	}
@@ -74,6 +78,8 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.budgets = open(limit.Maps[limitMapBudgets])
 	m.departures = open(depart.Maps[departMapDepartures])
 	m.turns = open(depart.Maps[departMapTurns])
+	m.pools = open(bounded.Maps[tcpMemoryMapPools])
+	m.holdings = open(bounded.Maps[tcpMemoryMapHoldings])
 	if err == nil {
 		err = absent
 	}
@@ -96,6 +102,8 @@ func (m memory) Close() {
 	m.budgets.Close()
 	m.departures.Close()
 	m.turns.Close()
+	m.pools.Close()
+	m.holdings.Close()
 }
 
 // openTable opens a pinned table of any size that has the shape of spec.

@@ -38,7 +38,6 @@ func (s *Sockets) Unwindow() error { return s.eachOpen(openProgUnwindow, 0) }
 // eachOpen runs a program over the TCP sockets of the network namespace. word is what
 // enlist asks for.
 func (s *Sockets) eachOpen(name string, word uint32) error {
-	_ = rlimit.RemoveMemlock()
 	spec, err := loadOpen()
 	if err != nil {
 		return err
@@ -51,29 +50,15 @@ func (s *Sockets) eachOpen(name string, word uint32) error {
 			delete(spec.Programs, other)
 		}
 	}
-	all, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{
+	all, err := loadIterators(spec, ebpf.CollectionOptions{
 		MapReplacements: map[string]*ebpf.Map{openMapPaces: s.paces, openMapWindows: s.windows},
 	})
-	var refusal *ebpf.VerifierError
-	switch {
-	case errors.As(err, &refusal), errors.Is(err, ebpf.ErrNotSupported):
-		return fmt.Errorf("%w: load %s: %w", ErrTooLate, name, err)
-	case err != nil:
-		return fmt.Errorf("load %s: %w", name, err)
+	if err != nil {
+		return err
 	}
 	defer all.Close()
-	it, err := link.AttachIter(link.IterOptions{Program: all.Programs[name]})
-	if err != nil {
-		return fmt.Errorf("attach %s: %w", name, err)
-	}
-	defer it.Close()
-	sockets, err := it.Open()
-	if err != nil {
-		return fmt.Errorf("run %s: %w", name, err)
-	}
-	defer sockets.Close()
-	if _, err := io.Copy(io.Discard, sockets); err != nil {
-		return fmt.Errorf("run %s: %w", name, err)
+	if err := iterate(all.Programs[name]); err != nil {
+		return err
 	}
 	var refused uint64
 	if err := all.Variables[openVarRefused].Get(&refused); err != nil {
@@ -81,6 +66,38 @@ func (s *Sockets) eachOpen(name string, word uint32) error {
 	}
 	if refused > 0 {
 		return ErrTooLate
+	}
+	return nil
+}
+
+// loadIterators loads programs that run over sockets.
+func loadIterators(spec *ebpf.CollectionSpec, options ebpf.CollectionOptions) (*ebpf.Collection, error) {
+	_ = rlimit.RemoveMemlock()
+	all, err := ebpf.NewCollectionWithOptions(spec, options)
+	var refusal *ebpf.VerifierError
+	if errors.As(err, &refusal) || errors.Is(err, ebpf.ErrNotSupported) {
+		return nil, fmt.Errorf("%w: %w", ErrTooLate, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load what runs over sockets: %w", err)
+	}
+	return all, nil
+}
+
+// iterate runs a program over the TCP sockets of the calling thread's network namespace.
+func iterate(program *ebpf.Program) error {
+	it, err := link.AttachIter(link.IterOptions{Program: program})
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", program, err)
+	}
+	defer it.Close()
+	sockets, err := it.Open()
+	if err != nil {
+		return fmt.Errorf("run %s: %w", program, err)
+	}
+	defer sockets.Close()
+	if _, err := io.Copy(io.Discard, sockets); err != nil {
+		return fmt.Errorf("run %s: %w", program, err)
 	}
 	return nil
 }

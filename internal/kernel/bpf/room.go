@@ -18,7 +18,8 @@ import (
 //	aboves                       what else binds sockets
 //	budgets departures turns paces windows
 //	                             the limits, and how connections below them are held back
-//	socket_create socket_ingress pace window
+//	pools holdings               what sockets hold of TCP memory
+//	socket_create socket_ingress pace window tcp_memory refuse_*
 //	                             the attachments to the scope's cgroup
 //	links/IFINDEX                the attachment to each link (tcx)
 //	ingress/IFINDEX              the one to the ingress of those that limit it
@@ -44,6 +45,8 @@ func (r Room) socketPin() string { return filepath.Join(r.Dir, "socket_create") 
 func (r Room) receivePin() string { return filepath.Join(r.Dir, "socket_ingress") }
 
 func (r Room) pacePin() string { return filepath.Join(r.Dir, "pace") }
+
+func (r Room) memoryPin(program string) string { return filepath.Join(r.Dir, program) }
 
 func (r Room) windowPin() string { return filepath.Join(r.Dir, "window") }
 
@@ -83,7 +86,7 @@ func (r Room) RemoveGeneration(n uint32) error {
 // what is absent succeeds, and another version's pins are removed like one's own.
 func (r Room) Remove() error {
 	err := errors.Join(detachAll(r.linksDir()), detachAll(r.ingressDir()))
-	if err := errors.Join(err, removePinned(r.socketPin()), removePinned(r.pacePin()), removePinned(r.receivePin()), removePinned(r.windowPin()), os.RemoveAll(r.Dir)); err != nil {
+	if err := errors.Join(err, removePinned(r.socketPin()), removePinned(r.pacePin()), removePinned(r.receivePin()), removePinned(r.windowPin()), r.DetachMemory(), os.RemoveAll(r.Dir)); err != nil {
 		return fmt.Errorf("remove pins: %w", err)
 	}
 	return nil

@@ -78,14 +78,15 @@ func (g *Generation) Rules() (plan.Rules, error) {
 	arriving, err9 := g.arriving()
 	toward, err10 := g.toward()
 	blocs, err11 := g.blocs()
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11); err != nil {
+	memory, err12 := g.bounds()
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12); err != nil {
 		return plan.Rules{}, err
 	}
 	rules := plan.Rules{
 		Cgroups: narrow(cgroups), Cgroups1: narrow(cgroups1), Users: narrow(users),
 		Exes:   make(map[plan.ExeID]plan.ContractID, len(exes)),
 		Flows:  make(map[plan.FlowKey]plan.ContractID, len(flows)),
-		Tuples: tuples, Births: births, Limits: limits, Arriving: arriving, Toward: toward, Blocs: blocs,
+		Tuples: tuples, Births: births, Limits: limits, Arriving: arriving, Toward: toward, Blocs: blocs, Memory: memory,
 	}
 	for k, id := range exes {
 		rules.Exes[exeID(k)] = plan.ContractID(id)

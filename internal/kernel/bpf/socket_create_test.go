@@ -157,7 +157,7 @@ func mkdir(t *testing.T, parent, name string) string {
 	return dir
 }
 
-func cgroupID(t *testing.T, dir string) uint64 {
+func cgroupID(t testing.TB, dir string) uint64 {
 	t.Helper()
 	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, dir, 0)
 	if err != nil {

@@ -18,6 +18,8 @@ var (
 	parseDepart  = sync.OnceValues(loadDepart)
 	parsePace    = sync.OnceValues(loadPace)
 	parseWindow  = sync.OnceValues(loadWindow)
+	parseMemory  = sync.OnceValues(loadTcpMemory)
+	parseRefuse  = sync.OnceValues(loadTcpRefuse)
 	parseRelimit = sync.OnceValues(loadRelimit)
 	parseRetime  = sync.OnceValues(loadRetime)
 )

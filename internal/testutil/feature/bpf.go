@@ -153,6 +153,34 @@ func lateSockOps() error {
 	return inNetns(func() error { return askSocket(p, answer) })
 }
 
+// lateSockopts loads an iterator that may set options of sockets, which came with 5.15.
+func lateSockopts() error {
+	const value = -4 // on the stack
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "weir_probe", Type: ebpf.Tracing, AttachType: ebpf.AttachTraceIter, AttachTo: "tcp", License: "GPL",
+		Instructions: asm.Instructions{
+			asm.LoadMem(asm.R1, asm.R1, 8, asm.DWord), // sk_common
+			asm.JEq.Imm(asm.R1, 0, "end"),
+			asm.FnSkcToTcpSock.Call(),
+			asm.JEq.Imm(asm.R0, 0, "end"),
+			asm.Mov.Reg(asm.R1, asm.R0),
+			asm.StoreImm(asm.R10, value, 0, asm.Word),
+			asm.Mov.Imm(asm.R2, unix.SOL_SOCKET),
+			asm.Mov.Imm(asm.R3, unix.SO_SNDBUF),
+			asm.Mov.Reg(asm.R4, asm.R10),
+			asm.Add.Imm(asm.R4, value),
+			asm.Mov.Imm(asm.R5, 4),
+			asm.FnSetsockopt.Call(),
+			asm.Mov.Imm(asm.R0, 0).WithSymbol("end"),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return bpfAbsent(absentIf(err, unix.EINVAL, unix.EACCES))
+	}
+	return p.Close()
+}
+
 // askSocket runs an iterator over one listening socket.
 func askSocket(p *ebpf.Program, answer *ebpf.Map) error {
 	l, err := net.Listen("tcp4", ":0")

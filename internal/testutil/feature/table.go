@@ -45,6 +45,7 @@ func table() map[string]probe {
 		"BPF atomics":    unlocked(atomics),
 		"BPF tail calls": unlocked(tailCalls),
 		"late sock_ops":  unlocked(lateSockOps),
+		"late sockopts":  unlocked(lateSockopts),
 	}
 	for _, kind := range []string{
 		"bfifo", "cake", "clsact", "ets", "fq", "fq_codel", "htb", "ingress", "mq", "mqprio",

@@ -1,0 +1,320 @@
+package bpf
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// bounding publishes rules under which a cgroup's sockets may hold so much.
+func (w *wire) bounding(dirs map[string]plan.ContractID, bounds map[plan.ContractID]policy.TCPMemory) *Generation {
+	w.t.Helper()
+	rules := noRules()
+	rules.Memory = bounds
+	contracts := map[string]plan.Contract{}
+	for dir, id := range dirs {
+		rules.Cgroups[cgroupID(w.t, dir)] = id
+		contracts[dir] = plan.Contract{ID: id, Serial: 1}
+	}
+	w.number++
+	g := begin(w.t, w.room, w.number, rules, bare)
+	load(w.t, g, w.link.Index, rules, w.promises())
+	o := MemoryOptions{Send: 425984, Receive: 425984}
+	if err := errors.Join(g.LoadMemory(rules, contracts, o), g.AttachSockets(rules, bare), g.AttachMemory()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.attach(g)
+	_, err := g.SettleMemory(rules, contracts)
+	if err := errors.Join(err, w.room.RemoveGeneration(w.number-1)); err != nil {
+		w.t.Fatal(err)
+	}
+	return g
+}
+
+// deaf listens at the far end and accepts, and never reads.
+func (w *wire) deaf() string {
+	w.t.Helper()
+	l := w.listen(w.there, w.to4(0))
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			w.t.Cleanup(func() { c.Close() })
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).String()
+}
+
+var skmem = regexp.MustCompile(`skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+),`)
+
+// holding is what the TCP sockets of a namespace hold in memory, as ss has it, bytes.
+func holding(t testing.TB, ns *testutil.Namespace) (sum uint64) {
+	t.Helper()
+	for _, m := range skmem.FindAllStringSubmatch(ns.Output("ss", "-Htnm", "state", "all"), -1) {
+		for _, bytes := range m[1:] {
+			n, err := strconv.ParseUint(bytes, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
+// bounded is a child whose cgroup has a bound.
+func (w *wire) bounded(t *testing.T, bound policy.TCPMemory) (*Generation, *child) {
+	t.Helper()
+	g := w.bounding(map[string]plan.ContractID{w.room.Cgroup: plan.FirstID}, map[plan.ContractID]policy.TCPMemory{plan.FirstID: bound})
+	return g, startChild(t, w.here, childOptions{cgroup: w.room.Cgroup})
+}
+
+// pool is what the sockets of a contract hold, as the programs know it.
+func pool(t testing.TB, g *Generation, of plan.ContractID) plan.Pool {
+	t.Helper()
+	all, err := g.Pools(map[string]plan.Contract{"": {ID: of, Serial: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[of]
+}
+
+// peak is the most that the sockets of the near end hold for a time.
+func (w *wire) peak(over time.Duration) (most uint64) {
+	w.t.Helper()
+	for begin := time.Now(); time.Since(begin) < over; time.Sleep(50 * time.Millisecond) {
+		most = max(most, holding(w.t, w.here))
+	}
+	return most
+}
+
+// TestMemoryHolds has connections to peers that never read, whose workload has a bound.
+func TestMemoryHolds(t *testing.T) {
+	testutil.Proves(t, testutil.Memory)
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	for _, o := range []struct {
+		connections int
+		bound       policy.TCPMemory
+		long        bool
+	}{
+		{1, policy.TCPMemory{Soft: 128 << 10, Max: 256 << 10}, false},
+		{50, policy.TCPMemory{Soft: 4 << 20, Max: 8 << 20}, false},
+		{300, policy.TCPMemory{Soft: 16 << 20, Max: 32 << 20}, true},
+		{1000, policy.TCPMemory{Soft: 64 << 20, Max: 128 << 20}, true},
+	} {
+		if testing.Short() && o.long {
+			continue
+		}
+		t.Run(strconv.Itoa(o.connections)+" in "+o.bound.Max.String(), func(t *testing.T) {
+			w := newWire(t)
+			g, c := w.bounded(t, o.bound)
+			c.do("stuff %d %s", o.connections, w.deaf())
+			most, p := w.peak(2*time.Second), pool(t, g, plan.FirstID)
+			t.Logf("%d bytes at most; %+v", most, p)
+			if most > uint64(o.bound.Max)*11/10 || p.Most > uint64(o.bound.Max)*11/10 {
+				t.Errorf("%d bytes at most, and %+v", most, p)
+			}
+			if p.Sockets != uint64(o.connections) || p.May < holding(t, w.here)/2 || p.Throttled == 0 {
+				t.Errorf("%d connections that hold %d: %+v", o.connections, holding(t, w.here), p)
+			}
+		})
+	}
+}
+
+// unbounded is what connections to peers that never read hold where nothing bounds them.
+func unbounded(t *testing.T, connections int) uint64 {
+	t.Helper()
+	w := newWire(t)
+	w.bounding(map[string]plan.ContractID{w.room.Cgroup: plan.FirstID}, nil)
+	startChild(t, w.here, childOptions{cgroup: w.room.Cgroup}).do("stuff %d %s", connections, w.deaf())
+	return w.peak(2 * time.Second)
+}
+
+// TestMemoryUnbounded is what TestMemoryHolds would see if nothing held.
+func TestMemoryUnbounded(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	if most := unbounded(t, 50); most < 10<<20 {
+		t.Errorf("50 connections without a bound hold %d bytes: those with one show nothing", most)
+	}
+}
+
+// TestMemoryLends has one busy connection among a thousand idle ones.
+func TestMemoryLends(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	alone := unbounded(t, 1)
+	w := newWire(t)
+	g, c := w.bounded(t, policy.TCPMemory{Soft: 16 << 20, Max: 32 << 20})
+	to := w.deaf()
+	if got := c.do("connect 1000 %s", to); got != "1000" {
+		t.Fatalf("%s of 1000 connections", got)
+	}
+	idle := pool(t, g, plan.FirstID)
+	if idle.May > 8<<20 { // half of soft
+		t.Errorf("idle connections are kept room for: %+v", idle)
+	}
+	c.do("stuff 1 %s", to)
+	if held := w.peak(2 * time.Second); held < alone/2 {
+		t.Errorf("%d bytes held by the one that is busy, and %d without a bound: %+v", held, alone, pool(t, g, plan.FirstID))
+	}
+}
+
+// TestMemoryRefuses opens connections until there is no room.
+func TestMemoryRefuses(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	bound := policy.TCPMemory{Soft: 1 << 20, Max: 2 << 20, WhenFull: policy.WhenFullRefuse}
+	check := func(t *testing.T, got string, g *Generation) {
+		t.Helper()
+		n, why, _ := strings.Cut(got, " ")
+		opened, err := strconv.Atoi(n)
+		p := pool(t, g, plan.FirstID)
+		if err != nil || opened != int(bound.Max)/(148<<10) || why == "" || p.Refused == 0 || p.Sockets != uint64(opened) || p.May > uint64(bound.Max) {
+			t.Errorf("opened %s: %+v", got, p)
+		}
+	}
+	// Who is not refused may write, all at once, and be held to no more.
+	write := func(t *testing.T, w *wire, g *Generation, c *child) {
+		t.Helper()
+		c.do("write")
+		if most, p := w.peak(time.Second), pool(t, g, plan.FirstID); most > uint64(bound.Max) || p.Most > uint64(bound.Max)*11/10 {
+			t.Errorf("%d bytes held: %+v", most, p)
+		}
+	}
+	t.Run("its own", func(t *testing.T) {
+		w := newWire(t)
+		g, c := w.bounded(t, bound)
+		check(t, c.do("connect 1000 %s", w.deaf()), g)
+		write(t, w, g, c)
+	})
+	t.Run("others'", func(t *testing.T) {
+		w := newWire(t)
+		g, c := w.bounded(t, bound)
+		at := w.link.IPv4.Addr().String() + ":4001"
+		c.do("listen %s", at)
+		check(t, startChild(t, w.there, childOptions{}).do("connect 1000 %s", at), g)
+		write(t, w, g, c)
+	})
+	t.Run("squeezed instead", func(t *testing.T) {
+		w := newWire(t)
+		squeeze := bound
+		squeeze.WhenFull = policy.WhenFullSqueeze
+		g, c := w.bounded(t, squeeze)
+		got := c.do("connect 700 %s", w.deaf())
+		if p := pool(t, g, plan.FirstID); got != "700" || p.Squeezed == 0 || p.Refused > 0 {
+			t.Errorf("opened %s: %+v", got, p)
+		}
+	})
+}
+
+// TestMemoryNests has a workload's bound within that of the one above it.
+func TestMemoryNests(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	w := newWire(t)
+	inner := mkdir(t, w.room.Cgroup, "inner")
+	const within, above = plan.FirstID, plan.FirstID + 1
+	g := w.bounding(map[string]plan.ContractID{inner: within, w.room.Cgroup: above}, map[plan.ContractID]policy.TCPMemory{
+		within: {Soft: 4 << 20, Max: 8 << 20}, above: {Soft: 6 << 20, Max: 12 << 20},
+	})
+	to := w.deaf()
+	for _, dir := range []string{inner, w.room.Cgroup} {
+		startChild(t, w.here, childOptions{cgroup: dir}).do("stuff 50 %s", to)
+	}
+	w.peak(time.Second)
+	in, all := pool(t, g, within), pool(t, g, above)
+	if in.Sockets != 50 || all.Sockets != 100 || in.May >= all.May || in.May > 8<<20 || all.May > 12<<20*11/10 {
+		t.Errorf("within %+v, above %+v", in, all)
+	}
+}
+
+// TestMemoryFollows changes what open connections are bounded by, and ends them.
+func TestMemoryFollows(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	w := newWire(t)
+	dirs := map[string]plan.ContractID{w.room.Cgroup: plan.FirstID}
+	bound := func(max policy.Size) *Generation {
+		bounds := map[plan.ContractID]policy.TCPMemory{}
+		if max != 0 {
+			bounds[plan.FirstID] = policy.TCPMemory{Soft: max / 2, Max: max}
+		}
+		return w.bounding(dirs, bounds)
+	}
+	g := bound(16 << 20)
+	c := startChild(t, w.here, childOptions{cgroup: w.room.Cgroup})
+	c.do("connect 20 %s", w.deaf())
+	if p := pool(t, g, plan.FirstID); p.Sockets != 20 || p.May == 0 {
+		t.Errorf("at first: %+v", p)
+	}
+	// What was known of a pool that is gone counts in none that comes after it.
+	bound(0)
+	g = bound(4 << 20)
+	c.do("write")
+	w.peak(time.Second)
+	p := pool(t, g, plan.FirstID)
+	if p.Sockets != 20 || p.May == 0 || p.May > 4<<20*11/10 {
+		t.Errorf("below another bound: %+v", p)
+	}
+	if rules, err := g.Rules(); err != nil || rules.Memory[plan.FirstID] != (policy.TCPMemory{Soft: 2 << 20, Max: 4 << 20}) {
+		t.Errorf("read back %+v, %v", rules.Memory, err)
+	}
+	c.do("close")
+	for begin := time.Now(); p.Sockets > 0 && time.Since(begin) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
+		p = pool(t, g, plan.FirstID)
+	}
+	if p.Sockets != 0 || p.May != 0 {
+		t.Errorf("after the last connection: %+v", p)
+	}
+}
+
+// TestMemoryHoldsWhoAsks has an application ask for buffers of its own.
+func TestMemoryHoldsWhoAsks(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	w := newWire(t)
+	g, c := w.bounded(t, policy.TCPMemory{Soft: 2 << 20, Max: 4 << 20})
+	c.do("connect 40 %s", w.deaf())
+	c.do("ask 200000")
+	c.do("write")
+	if most := w.peak(2 * time.Second); most > 4<<20*11/10 {
+		t.Errorf("%d bytes held: %+v", most, pool(t, g, plan.FirstID))
+	}
+}
+
+// TestMemoryWitness has the kernel itself count what a workload's sockets hold: v1's memory
+// controller, which tells TCP from all else where a limit was set before the first socket.
+func TestMemoryWitness(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	v1 := testutil.Cgroup1(t, "memory")
+	file := func(name string) string { return filepath.Join(v1, "memory.kmem.tcp."+name) }
+	write := func(path string, value int) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(strconv.Itoa(value)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWire(t)
+	const most = 16 << 20
+	g, c := w.bounded(t, policy.TCPMemory{Soft: most / 2, Max: most})
+	write(file("limit_in_bytes"), 1<<30)
+	write(filepath.Join(v1, "cgroup.procs"), c.pid)
+	c.do("stuff 150 %s", w.deaf())
+	held := w.peak(2 * time.Second)
+	text, err := os.ReadFile(file("max_usage_in_bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	t.Logf("v1 counted %d at most, ss %d; %+v", counted, held, pool(t, g, plan.FirstID))
+	if err != nil || counted > most*11/10 || counted < held/2 {
+		t.Errorf("v1 counted %d bytes (%v), ss %d; the bound is %d", counted, err, held, most)
+	}
+}
