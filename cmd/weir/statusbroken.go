@@ -17,12 +17,15 @@ func (v *statusView) broken(s *agent.Status) {
 	type cause struct{ where, evidence string }
 	victims := map[cause][]string{}
 	var order []cause
-	limits := false
+	limits, full := false, ""
 	for _, j := range s.Promises {
 		if j.Verdict != plan.Broken {
 			continue
 		}
-		limits = limits || j.Promise != plan.PromiseShare && !glanced(s, j)
+		if j.Promise == plan.PromiseMemory {
+			full = j.Workload
+		}
+		limits = limits || j.Promise != plan.PromiseMemory && j.Promise != plan.PromiseShare && !glanced(s, j)
 		c := cause{where(j), j.Evidence}
 		if victims[c] == nil {
 			order = append(order, c)
@@ -57,6 +60,8 @@ func (v *statusView) broken(s *agent.Status) {
 	switch {
 	case len(s.Differences) > 0:
 		v.line("  next    weir apply %s", fileWord(s.Policy))
+	case full != "": // and all is in place that bounds it
+		v.line("  next    weir sockets --workload %s shows who holds it: it goes as peers read", full)
 	case limits: // and all is in place that holds them
 		v.line("  next    weir status, once more: what counts is the last whole %g s", plan.LimitWindow.Seconds())
 	case len(order) > 0: // shares, limits in classes and those of filters, likewise
@@ -76,9 +81,9 @@ func glanced(s *agent.Status, j plan.Judgement) bool {
 	})
 }
 
-// where says where a promise holds: what sockets receive is of no link.
+// where says where a promise holds: what sockets receive and hold is of no link.
 func where(j plan.Judgement) string {
-	if j.Link == plan.EveryLink && j.Promise == plan.PromiseIngress {
+	if j.Link == plan.EveryLink && (j.Promise == plan.PromiseIngress || j.Promise == plan.PromiseMemory) {
 		return "sockets"
 	}
 	return j.Link

@@ -158,6 +158,8 @@ func (v *statusView) promises(s *agent.Status) {
 			bytes = "" // they are not counted
 		case j.Promise == plan.PromiseIngress || j.To != "":
 			packets = "" // neither are they
+		case j.Promise == plan.PromiseMemory:
+			packets, bytes = "", ""
 		}
 		t.add(cell{text: workload}, cell{text: where(j)}, cell{text: j.Terms()},
 			cell{string(j.Verdict), colours[j.Verdict]}, cell{text: packets},

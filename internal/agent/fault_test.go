@@ -214,6 +214,16 @@ func TestKilledReceive(t *testing.T) {
 	}
 }
 
+// TestKilledMemory is TestKilledApply of a bound of TCP memory, without any link.
+func TestKilledMemory(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
+	testutil.Needs(t, "sock_ops", "BTF")
+	b := newBench(t)
+	if places := b.killApply(t, bounded(b.cgroup, "{max: 8MiB, when-full: refuse}"), stride(limitsStride)); places < 10 {
+		t.Errorf("only %d places to break off", places)
+	}
+}
+
 // killApply kills an apply at places that lie a stride apart, and returns how many
 // places there are.
 func (b *bench) killApply(t *testing.T, text string, stride int) (places int) {

@@ -48,6 +48,11 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	} else {
 		have.Receives = (have.Receives || window) && owners
 	}
+	holds, err := g.HoldsMemory()
+	if err != nil {
+		return have, err
+	}
+	have.Holds = holds && owners
 	for name, l := range r.Links {
 		s, err := a.readLink(g, l)
 		if err != nil {

@@ -28,9 +28,13 @@ func (a *Agent) judge(r *state.Record, d *draft) *Status {
 	if err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
+	pools, err := a.pools(r)
+	if err != nil {
+		s.Warnings = append(s.Warnings, err.Error())
+	}
 	sets := a.alive(s, r, d.tags)
 	s.Promises = append(s.Promises, plan.Judge(judged(d.policy, sets), d.want, s.Differences,
-		plan.Measured{Traffic: seen, Held: held, Served: a.served(d.want), Filtered: a.filtered(d.want)})...)
+		plan.Measured{Traffic: seen, Held: held, Pools: pools, Served: a.served(d.want), Filtered: a.filtered(d.want)})...)
 	for _, l := range d.policy.Links {
 		s.Links = append(s.Links, a.linkStatus(l.Name, r.Links[l.Name], d.want.Rungs[l.Name]))
 		s.Unclaimed[l.Name] = Unnamed{Unclaimed: seen[l.Name][plan.Unclaimed], Unclassified: seen[l.Name][plan.Unclassified]}

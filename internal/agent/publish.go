@@ -50,6 +50,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		c.addUndetour(name, w.Links[name])
 	}
 	c.addReceive(ctx, w)
+	c.addMemory(ctx, w)
 	for _, name := range sortedKeys(c.record.Links) {
 		if _, wanted := w.Links[name]; !wanted {
 			c.removeLink(name)
@@ -58,7 +59,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	for _, name := range sortedKeys(w.Links) {
 		c.addNarrow(name, d)
 	}
-	c.add("settle the limits", func() error { return c.generation.SettleLimits() })
+	c.add("settle the limits", func() error { return c.settle(ctx, w) })
 	if !limited {
 		c.addLift(ctx, pacing)
 	}

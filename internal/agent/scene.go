@@ -155,6 +155,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 	if l, ok := s.have.Rules.Arriving[id]; ok {
 		x.Promises = append(x.Promises, "sockets of this host: "+plan.PromiseIngress+" "+l.String())
 	}
+	if m, ok := s.have.Rules.Memory[id]; ok {
+		x.Promises = append(x.Promises, "sockets of this host: "+plan.MemoryTerms(m))
+	}
 	return x
 }
 
@@ -214,7 +217,11 @@ func (s *scene) socket(p workload.Process, socket workload.Socket, cgroup uint64
 		}
 	}
 	of.Packet = packetOf(uint8(socket.Protocol), socket.Local, socket.Remote)
-	x := s.draw(fmt.Sprintf("socket %s %s (process %d)", socket.Local, socket.Remote, p.PID), of)
+	ends := socket.Local.String()
+	if socket.Remote.IsValid() {
+		ends += " " + socket.Remote.String()
+	}
+	x := s.draw(fmt.Sprintf("socket %s (process %d)", ends, p.PID), of)
 	id, generation, known := s.sockets.Verdict(socket.FD)
 	switch {
 	case !known:

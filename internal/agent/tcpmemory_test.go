@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// bounded is a policy that bounds the TCP memory of a cgroup of the bench's.
+func bounded(group, bound string) string {
+	return fmt.Sprintf("version: 1\nworkloads:\n  held:\n    match: [{cgroup: %s}]\n    tcp-memory: %s\n", group, bound)
+}
+
+// A deaf peer accepts connections and does not read, until it hears.
+type deaf struct {
+	at    netip.AddrPort
+	heard chan struct{}
+	hear  func()
+}
+
+func (b *bench) deaf(t *testing.T) *deaf {
+	t.Helper()
+	var l net.Listener
+	var err error
+	b.there.Do(func() { l, err = net.Listen("tcp4", b.far.IPv4.Addr().String()+":0") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	d := &deaf{at: l.Addr().(*net.TCPAddr).AddrPort(), heard: make(chan struct{})}
+	d.hear = sync.OnceFunc(func() { close(d.heard) })
+	t.Cleanup(d.hear)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			go func() {
+				<-d.heard
+				_, _ = io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	return d
+}
+
+var skmem = regexp.MustCompile(`skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+),`)
+
+// tcpMemory is what the TCP sockets of a namespace hold, as ss has it, bytes.
+func tcpMemory(t *testing.T, ns *testutil.Namespace) (sum uint64) {
+	t.Helper()
+	for _, m := range skmem.FindAllStringSubmatch(ns.Output("ss", "-Htnm", "state", "all"), -1) {
+		for _, text := range m[1:] {
+			n, err := strconv.ParseUint(text, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
+// judgedMemory is the judgement of the one bound in force.
+func (b *bench) judgedMemory(t *testing.T) plan.Judgement {
+	t.Helper()
+	s, err := b.Status(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range s.Promises {
+		if j.Promise == plan.PromiseMemory {
+			return j
+		}
+	}
+	t.Fatalf("status tells of no bound: %+v", s)
+	panic("unreachable")
+}
+
+// peakMemory is the most that the sockets of this host hold for a time, bytes.
+func (b *bench) peakMemory(t *testing.T, over time.Duration) (peak uint64) {
+	t.Helper()
+	for begin := time.Now(); time.Since(begin) < over; time.Sleep(50 * time.Millisecond) {
+		peak = max(peak, tcpMemory(t, b.here))
+	}
+	return peak
+}
+
+// stuff has a process in a cgroup write into a hundred connections to a deaf peer.
+func (b *bench) stuff(t *testing.T, dir string) *deaf {
+	t.Helper()
+	w, err := traffic.StartWorker(b.here.Path(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	d := b.deaf(t)
+	if err := w.Send(context.Background(), traffic.Where{To: d.at}, 100); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestMemoryBound has a real process stuff connections to a peer that does not read.
+func TestMemoryBound(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	const bound, most = "{soft: 8MiB, max: 16MiB}", 16 << 20 * 11 / 10
+	t.Run("from the first connection on", func(t *testing.T) {
+		b := newBench(t)
+		dir, group := b.makeCgroup(t, "held")
+		b.apply(t, bounded(group, bound))
+		b.stuff(t, dir)
+		peak, j := b.peakMemory(t, 3*time.Second), b.judgedMemory(t)
+		t.Logf("%d bytes; %s", peak, j.Evidence)
+		if peak > most || j.Verdict != plan.Kept || j.Memory.Pool.Sockets != 100 {
+			t.Errorf("%d bytes held; status: %+v", peak, j)
+		}
+		if again := b.apply(t, bounded(group, bound)); len(again) != 0 {
+			t.Errorf("the second apply changes %v", again)
+		}
+	})
+	t.Run("open before", func(t *testing.T) {
+		testutil.Needs(t, "late sock_ops")
+		b := newBench(t)
+		dir, group := b.makeCgroup(t, "held")
+		d := b.stuff(t, dir)
+		if peak := b.peakMemory(t, 2*time.Second); peak < most {
+			t.Errorf("%d bytes held without a bound: this test shows nothing", peak)
+		}
+		b.apply(t, bounded(group, bound))
+		if j := b.judgedMemory(t); j.Verdict != plan.Broken || j.Memory.Pool.Sockets != 100 {
+			t.Errorf("what is queued already goes as peers read, status: %+v", j)
+		}
+		d.hear()
+		var j plan.Judgement
+		for begin := time.Now(); j.Verdict != plan.Kept && time.Since(begin) < 10*time.Second; time.Sleep(100 * time.Millisecond) {
+			j = b.judgedMemory(t)
+		}
+		if peak := b.peakMemory(t, time.Second); peak > most || j.Verdict != plan.Kept {
+			t.Errorf("%d bytes held after peers read; status: %+v", peak, j)
+		}
+	})
+}
