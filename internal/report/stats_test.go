@@ -86,3 +86,27 @@ func TestConfidence(t *testing.T) {
 		}
 	}
 }
+
+func TestInterval99(t *testing.T) {
+	for _, c := range []struct {
+		samples    []float64
+		mean, half float64
+	}{
+		{nil, 0, math.Inf(1)},
+		{[]float64{3, 5}, 4, math.Inf(1)},
+		{[]float64{1, 1, 1}, 1, 0},
+		{[]float64{1, 2, 3}, 2, 9.925 / math.Sqrt(3)},
+		{[]float64{0.99, 1.01, 0.99, 1.01, 0.99, 1.01}, 1, 4.032 * math.Sqrt(6e-4/5/6)},
+	} {
+		got := Interval99(c.samples)
+		if math.Abs(got.Mean-c.mean) > 1e-9 || got.Half != c.half && math.Abs(got.Half-c.half) > 1e-9 {
+			t.Errorf("%v: %+v, want %g and %g", c.samples, got, c.mean, c.half)
+		}
+	}
+	// From tables of Student's distribution.
+	for freedom, want := range map[int]float64{1: 63.657, 5: 4.032, 30: 2.750, 31: 2.744, 60: 2.660, 99: 2.626} {
+		if got := student99(freedom); math.Abs(got-want) > 1e-3 {
+			t.Errorf("%d degrees of freedom: %g, want %g", freedom, got, want)
+		}
+	}
+}
