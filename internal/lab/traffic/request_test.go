@@ -34,7 +34,7 @@ func TestAsk(t *testing.T) {
 // meanwhile, and each tells of it.
 func TestAskDuringStall(t *testing.T) {
 	ns := testutil.NewNamespace(t)
-	listener, err := listenTCP(ns.Path(), local(22))
+	listener, err := listenTCP(ns.Path(), local(22), large)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestAskDuringStall(t *testing.T) {
 
 func TestAskHungUpOn(t *testing.T) {
 	ns := testutil.NewNamespace(t)
-	listener, err := listenTCP(ns.Path(), local(22))
+	listener, err := listenTCP(ns.Path(), local(22), large)
 	if err != nil {
 		t.Fatal(err)
 	}

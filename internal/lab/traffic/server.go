@@ -38,7 +38,7 @@ const (
 
 // Serve starts a server in a namespace.
 func Serve(netns string, at netip.AddrPort) (*Server, error) {
-	listener, err := listenTCP(netns, at)
+	listener, err := listenTCP(netns, at, large)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,15 @@ type Where struct {
 
 // dial connects. The socket is made by the thread that is inside of the
 // namespace: the dialler starts no goroutine for a single literal address.
-func (w Where) dial(ctx context.Context) (*net.TCPConn, error) {
-	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1, Control: w.control}
+func (w Where) dial(ctx context.Context) (*net.TCPConn, error) { return w.dialWith(ctx, w.control) }
+
+// dialPlain connects and leaves the buffers to TCP.
+func (w Where) dialPlain(ctx context.Context) (*net.TCPConn, error) {
+	return w.dialWith(ctx, func(_, _ string, raw syscall.RawConn) error { return onSocket(raw, w.choose) })
+}
+
+func (w Where) dialWith(ctx context.Context, control func(network, address string, raw syscall.RawConn) error) (*net.TCPConn, error) {
+	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: -1, Control: control}
 	dialer.SetMultipathTCP(false)
 	var conn net.Conn
 	err := host.InNetns(w.Netns, func() (err error) {
@@ -58,14 +65,19 @@ func (w Where) control(_, _ string, raw syscall.RawConn) error {
 				return fmt.Errorf("set pacing rate: %w", err)
 			}
 		}
-		if w.Congestion == "" {
-			return nil
-		}
-		if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, w.Congestion); err != nil {
-			return fmt.Errorf("set congestion control %s: %w", w.Congestion, err)
-		}
-		return nil
+		return w.choose(fd)
 	})
+}
+
+// choose sets the congestion control.
+func (w Where) choose(fd int) error {
+	if w.Congestion == "" {
+		return nil
+	}
+	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, w.Congestion); err != nil {
+		return fmt.Errorf("set congestion control %s: %w", w.Congestion, err)
+	}
+	return nil
 }
 
 func onSocket(raw syscall.RawConn, fn func(fd int) error) error {
@@ -90,12 +102,19 @@ func tcpInfo(conn *net.TCPConn) *unix.TCPInfo {
 	return info
 }
 
-func listenTCP(netns string, at netip.AddrPort) (*net.TCPListener, error) {
+// large gives a listener, and what it accepts, a large receive buffer.
+func large(fd int) error {
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer)
+}
+
+// listenTCP listens in a namespace. The receive buffer is set before that, where the
+// window's scale is chosen.
+func listenTCP(netns string, at netip.AddrPort, receive func(fd int) error) (*net.TCPListener, error) {
 	// Go's listeners are MPTCP sockets where the kernel has them; a plain one
 	// is what is measured.
 	config := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, raw syscall.RawConn) error {
-		return onSocket(raw, func(fd int) error { // before listen, where the window's scale is chosen
-			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer); err != nil {
+		return onSocket(raw, func(fd int) error {
+			if err := receive(fd); err != nil {
 				return fmt.Errorf("set receive buffer: %w", err)
 			}
 			return nil

@@ -29,21 +29,24 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string        `json:"verb"` // send, flood, stop, retransmits, connect or ask
+	Verb       string        `json:"verb"` // send, flood, stuff, stop, retransmits, connect, ask, move, talk, speak or hang up
 	To         string        `json:"to,omitempty"`
 	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
 	Congestion string        `json:"congestion,omitempty"`
 	Pace       uint64        `json:"pace,omitempty"` // bit/s
-	Size       int           `json:"size,omitempty"` // bytes of a datagram or a request
+	Size       int           `json:"size,omitempty"` // bytes of a datagram, a request or all that is written into a connection
+	Rounds     int           `json:"rounds,omitempty"`
+	Cgroup     string        `json:"cgroup,omitempty"` // a directory
 	Every      time.Duration `json:"every,omitempty"`
 	For        time.Duration `json:"for,omitempty"`
 }
 
 type answer struct {
-	Error       string  `json:"error,omitempty"`
-	Sent        uint64  `json:"sent,omitempty"` // bytes or datagrams that the kernel took
-	Retransmits uint64  `json:"retransmits,omitempty"`
-	Latency     Latency `json:"latency,omitzero"`
+	Error       string   `json:"error,omitempty"`
+	Sent        uint64   `json:"sent,omitempty"` // bytes or datagrams that the kernel took
+	Retransmits uint64   `json:"retransmits,omitempty"`
+	Latency     Latency  `json:"latency,omitzero"`
+	Spoken      []Spoken `json:"spoken,omitempty"`
 }
 
 // StartWorker starts a worker that is born in a cgroup (a v2 directory; ""
@@ -114,8 +117,41 @@ func (w *Worker) Flood(ctx context.Context, where Where, n, size int) error {
 	return err
 }
 
-// Stop ends what Send or Flood began and returns how many bytes, or datagrams,
-// the kernel took.
+// Stuff makes the worker open n connections and write so many bytes into each, as Stuff
+// does. It does not wait for them.
+func (w *Worker) Stuff(ctx context.Context, where Where, n, bytes int) error {
+	_, err := w.ask(ctx, order{Verb: "stuff", To: where.To.String(), Senders: n, Size: bytes, Congestion: where.Congestion})
+	return err
+}
+
+// Move makes the worker move into a cgroup (a v2 directory). The sockets that it has stay in
+// those in which they were made.
+func (w *Worker) Move(ctx context.Context, cgroup string) error {
+	_, err := w.ask(ctx, order{Verb: "move", Cgroup: cgroup})
+	return err
+}
+
+// Talk makes the worker open a Talk beside those that it has.
+func (w *Worker) Talk(ctx context.Context) error {
+	_, err := w.ask(ctx, order{Verb: "talk"})
+	return err
+}
+
+// Speak lets all of the worker's talks take turns, for less than ten seconds together, and returns what
+// each did.
+func (w *Worker) Speak(ctx context.Context, turns Turns) ([]Spoken, error) {
+	a, err := w.ask(ctx, order{Verb: "speak", Rounds: turns.Rounds, Every: turns.Slice})
+	return a.Spoken, err
+}
+
+// HangUp makes the worker close its talks.
+func (w *Worker) HangUp(ctx context.Context) error {
+	_, err := w.ask(ctx, order{Verb: "hang up"})
+	return err
+}
+
+// Stop ends what Send, Flood or Stuff began and returns how many bytes, or datagrams, the
+// kernel took; of Stuff, how many connections there were.
 func (w *Worker) Stop(ctx context.Context) (sent uint64, err error) {
 	a, err := w.ask(ctx, order{Verb: "stop"})
 	return a.Sent, err

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -19,7 +21,8 @@ func WorkerMain(stdin io.Reader, stdout, stderr io.Writer) int {
 	w := worker{out: json.NewEncoder(stdout)}
 	defer func() {
 		_, _ = w.stop() // nobody is left to tell
-		w.hangUp()
+		w.leave()
+		_ = w.hangUp()
 	}()
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
@@ -39,18 +42,28 @@ type worker struct {
 	out     *json.Encoder
 	streams *Streams
 	flood   *Flood
+	stuffer *Stuffer
 	asker   *Asker
+	talks   []*Talk
 }
 
 func (w *worker) follow(ctx context.Context, o order) (a answer) {
 	var err error
 	switch o.Verb {
-	case "send", "flood":
+	case "send", "flood", "stuff":
 		err = w.start(ctx, o)
 	case "connect":
 		err = w.connect(ctx, o)
 	case "ask":
 		a.Latency, err = w.ask(ctx, o)
+	case "move":
+		err = move(o.Cgroup)
+	case "talk":
+		err = w.talk()
+	case "speak":
+		a.Spoken, err = Speak(w.talks, Turns{o.Rounds, o.Every})
+	case "hang up":
+		err = w.hangUp()
 	case "retransmits":
 		if w.streams != nil {
 			a.Retransmits = w.streams.Retransmits()
@@ -80,9 +93,13 @@ func (w *worker) start(ctx context.Context, o order) error {
 	if _, err := w.stop(); err != nil {
 		return err
 	}
-	if o.Verb == "flood" {
+	switch o.Verb {
+	case "flood":
 		w.flood, err = StartFlood(where, o.Senders, o.Size)
 		return err
+	case "stuff":
+		w.stuffer = Stuff(where, o.Senders, uint64(o.Size))
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -96,7 +113,7 @@ func (w *worker) connect(ctx context.Context, o order) error {
 	if err != nil {
 		return err
 	}
-	w.hangUp()
+	w.leave()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	w.asker, err = Connect(ctx, where)
@@ -118,7 +135,33 @@ func (w *worker) ask(ctx context.Context, o order) (Latency, error) {
 	}, nil
 }
 
-func (w *worker) hangUp() {
+func move(cgroup string) error {
+	// 0 is who writes.
+	if err := os.WriteFile(filepath.Join(cgroup, "cgroup.procs"), []byte("0"), 0); err != nil {
+		return fmt.Errorf("move into cgroup: %w", err)
+	}
+	return nil
+}
+
+// talk opens a connection of the worker with itself.
+func (w *worker) talk() error {
+	t, err := OpenTalk()
+	if err == nil {
+		w.talks = append(w.talks, t)
+	}
+	return err
+}
+
+func (w *worker) hangUp() (err error) {
+	for _, t := range w.talks {
+		err = errors.Join(err, t.Close())
+	}
+	w.talks = nil
+	return err
+}
+
+// leave closes the connection to ask over.
+func (w *worker) leave() {
 	if w.asker != nil {
 		_ = w.asker.Close() // all that it was for has been answered
 		w.asker = nil
@@ -131,7 +174,9 @@ func (w *worker) stop() (sent uint64, err error) {
 		sent = w.streams.Stop()
 	case w.flood != nil:
 		sent, err = w.flood.Stop()
+	case w.stuffer != nil:
+		sent, err = w.stuffer.Stop()
 	}
-	w.streams, w.flood = nil, nil
+	w.streams, w.flood, w.stuffer = nil, nil, nil
 	return sent, err
 }
