@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,46 @@ func removeCgroup(dir string) error {
 		}
 		return nil
 	}
+}
+
+// nestCgroup makes a cgroup of one workload and so many below it, each in the one before, and
+// returns the last.
+func nestCgroup(parent, workload string, levels int) (top, last string, err error) {
+	if top, err = makeCgroup(parent, workload); err != nil {
+		return "", "", err
+	}
+	last = top
+	for range levels {
+		last += "/n" // a path has at most 4096 bytes
+		if err := os.Mkdir(last, 0o755); err != nil {
+			return "", "", errors.Join(fmt.Errorf("make %d cgroups below each other: %w", levels, err), RemoveCgroups(top))
+		}
+	}
+	return top, last, nil
+}
+
+// RemoveCgroups removes a cgroup and all below it, of which no process is in any. Removing
+// what is absent succeeds.
+func RemoveCgroups(top string) error {
+	var dirs []string
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("look for cgroups below %s: %w", top, err)
+	}
+	for _, dir := range slices.Backward(dirs) {
+		if err := removeCgroup(dir); err != nil {
+			return err // those above are in use, too
+		}
+	}
+	return err
 }
 
 // cgroupOf returns the v2 cgroup of a process as /proc/PID/cgroup names it.

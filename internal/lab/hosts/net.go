@@ -95,6 +95,19 @@ func (p Plug) configure(segments int) error {
 	return nil
 }
 
+// SetMTU gives the device the largest packet that it takes, in bytes. The other end of the
+// wire needs the same.
+func (p Plug) SetMTU(bytes int) error {
+	link, err := p.link()
+	if err != nil {
+		return err
+	}
+	if err := p.Host.handle.LinkSetMTU(link, bytes); err != nil {
+		return fmt.Errorf("set MTU of %s: %w", p, err)
+	}
+	return nil
+}
+
 // Received is what has arrived at the device since it was made, in packets as the
 // sender handed them over, and in bytes with their Ethernet headers.
 func (p Plug) Received() (packets, bytes uint64, err error) {

@@ -2,8 +2,6 @@ package scoped
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/kernel/bpf"
+	"github.com/weir-net/weir/internal/lab"
 	"github.com/weir-net/weir/internal/state"
 )
 
@@ -71,16 +70,5 @@ func remove(s state.Scope) error {
 			err = errors.Join(err, e)
 		}
 	}
-	workloads, _ := filepath.Glob(filepath.Join(s.Cgroup, "*", "cgroup.procs"))
-	for _, procs := range workloads {
-		err = errors.Join(err, rmdir(filepath.Dir(procs)))
-	}
-	return errors.Join(err, rmdir(s.Cgroup), os.RemoveAll(s.Run))
-}
-
-func rmdir(cgroup string) error {
-	if err := unix.Rmdir(cgroup); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove cgroup %s: %w", cgroup, err)
-	}
-	return nil
+	return errors.Join(err, lab.RemoveCgroups(s.Cgroup), os.RemoveAll(s.Run))
 }
