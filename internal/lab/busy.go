@@ -35,6 +35,7 @@ func (s *session) lookAround(ctx context.Context) error {
 			return nil
 		}
 	}
+	s.busy = true
 	s.warn("other work took %.0f %% of the CPUs when the lab began, and spreads its figures; run it again on a quiet host", 100*busy)
 	return nil
 }

@@ -59,8 +59,9 @@ type rawPolicy struct {
 			Port   uint16
 			Cgroup string
 		}
-		Priority policy.Level
-		Egress   struct {
+		Priority  policy.Level
+		TCPMemory struct{ Max string } `yaml:"tcp-memory"`
+		Egress    struct {
 			Max policy.Rate
 			Min string // per cent of the one link
 		}
@@ -105,6 +106,10 @@ func (c *rawController) Apply(_ context.Context, path string, text []byte) (err 
 		for _, m := range w.Match {
 			if m.Port != 0 {
 				err = errors.Join(err, c.port(m.Port, w.Priority))
+			}
+			if w.TCPMemory.Max != "" {
+				err = errors.Join(err, c.caps(m.Cgroup))
+				continue
 			}
 			if m.Cgroup != "" && w.Egress.Max == 0 {
 				err = errors.Join(err, c.tag(m.Cgroup, class))
@@ -192,6 +197,45 @@ func (c *rawController) tag(cgroup string, class uint32) error {
 	return err
 }
 
+// caps gives connections of a cgroup, and of those below, buffers of 64 KiB when they are
+// established.
+func (c *rawController) caps(cgroup string) error {
+	const half = 32 << 10 // the kernel doubles it
+	var code asm.Instructions
+	code = append(code,
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMem(asm.R2, asm.R6, 0, asm.Word), // op
+		asm.JEq.Imm(asm.R2, 4, "cap"),            // BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB
+		asm.JNE.Imm(asm.R2, 5, "end"),            // BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB
+		asm.StoreImm(asm.RFP, -4, half, asm.Word).WithSymbol("cap"),
+	)
+	for _, option := range []int32{unix.SO_SNDBUF, unix.SO_RCVBUF} {
+		code = append(code,
+			asm.Mov.Reg(asm.R1, asm.R6),
+			asm.Mov.Imm(asm.R2, unix.SOL_SOCKET),
+			asm.Mov.Imm(asm.R3, option),
+			asm.Mov.Reg(asm.R4, asm.RFP),
+			asm.Add.Imm(asm.R4, -4),
+			asm.Mov.Imm(asm.R5, 4),
+			asm.FnSetsockopt.Call(),
+		)
+	}
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SockOps, AttachType: ebpf.AttachCGroupSockOps, License: "GPL",
+		Instructions: append(code, asm.Mov.Imm(asm.R0, 1).WithSymbol("end"), asm.Return()),
+	})
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	dir := filepath.Join(c.cgroup, filepath.Base(cgroup))
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupSockOps, Program: prog})
+	if err == nil {
+		c.attach = append(c.attach, l)
+	}
+	return err
+}
+
 func (c *rawController) Set(_ context.Context, pid int, level policy.Level) error {
 	return eachSocket(pid, func(fd int) error {
 		return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, int(rawClass(c.classes[level])))
@@ -243,6 +287,11 @@ func (c *rawController) Reset(context.Context) error {
 	c.attach = nil
 	if c.handle == nil {
 		return err
+	}
+	if c.device == nil { // a policy without a link
+		c.handle.Close()
+		c.handle = nil
+		return errors.Join(err, c.netns.Close())
 	}
 	htb := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: c.device.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(rawMajor, 0)})
 	err = errors.Join(err, c.handle.QdiscDel(htb))

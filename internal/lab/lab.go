@@ -78,6 +78,7 @@ func experiments() []experiment {
 		{priorityInfo, 6, runPriority},
 		{sharingInfo, 6, runSharing},
 		{sshInfo, 6, runSSH},
+		{memoryInfo, 6, runMemory},
 	}
 }
 

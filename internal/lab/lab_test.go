@@ -34,7 +34,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 	}
-	if names != "limiters priority sharing ssh " {
+	if names != "limiters priority sharing ssh tcp-memory " {
 		t.Errorf("labs %q", names)
 	}
 }
@@ -85,7 +85,7 @@ func (broken) Apply(context.Context, string, []byte) error { return errBroken }
 // cgroups.
 func TestFailureCleansUp(t *testing.T) {
 	dir := testutil.Cgroup2(t)
-	for _, name := range []string{"ssh", "priority", "limiters", "sharing"} {
+	for _, name := range []string{"ssh", "priority", "limiters", "sharing", "tcp-memory"} {
 		_, err := Run(context.Background(), name, Options{Controller: broken{newRawController(dir)}, Repetitions: 1})
 		if !errors.Is(err, errBroken) {
 			t.Errorf("%s: %v", name, err)

@@ -31,9 +31,9 @@ func exist(t *testing.T, s state.Scope) (there []string) {
 
 // killed runs a lab until its policy is in force, kills it, and returns its
 // scope.
-func killed(t *testing.T) (s state.Scope) {
+func killed(t *testing.T, name string) (s state.Scope) {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", victim)
+	cmd := exec.Command("/proc/self/exe", victim, name)
 	cmd.Stderr = t.Output()
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -53,14 +53,23 @@ func killed(t *testing.T) (s state.Scope) {
 	return s
 }
 
-// The next lab takes away what one has left that was killed.
+// The next lab takes away what one has left that was killed, cgroups below each other
+// included.
 func TestKilledLab(t *testing.T) {
 	testutil.Needs(t, "root", "cgroup2", "htb qdisc")
-	s := killed(t)
-	if there := exist(t, s); len(there) != 3 {
-		t.Errorf("a killed lab leaves only %q", there)
+	for _, name := range []string{"priority", "tcp-memory"} {
+		s := killed(t, name)
+		if there := exist(t, s); len(there) != 3 {
+			t.Errorf("%s: a killed lab leaves only %q", name, there)
+		}
+		eventuallyGone(t, s)
 	}
-	// Its workloads end with it, but not at once.
+}
+
+// eventuallyGone begins labs until nothing is left of a scope. Its workloads end with it, but
+// not at once.
+func eventuallyGone(t *testing.T, s state.Scope) {
+	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
 		c, err := New("test")

@@ -11,26 +11,26 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// victim is the argument with which this binary runs a lab that is to be killed.
+// victim is the argument with which this binary runs the lab of the next that is to be killed.
 const victim = "victim"
 
 func TestMain(m *testing.M) {
 	if code, ours := lab.TrafficMain(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); ours {
 		os.Exit(code)
 	}
-	if len(os.Args) > 1 && os.Args[1] == victim {
-		fmt.Fprintln(os.Stderr, runVictim())
+	if len(os.Args) > 2 && os.Args[1] == victim {
+		fmt.Fprintln(os.Stderr, runVictim(os.Args[2]))
 		os.Exit(1)
 	}
 	testutil.Leaks(m)
 }
 
-func runVictim() error {
+func runVictim(name string) error {
 	c, err := New("test")
 	if err != nil {
 		return err
 	}
-	_, err = lab.Run(context.Background(), "priority", lab.Options{Controller: stalled{c}})
+	_, err = lab.Run(context.Background(), name, lab.Options{Controller: stalled{c}})
 	return err
 }
 

@@ -168,3 +168,36 @@ func TestLimiters(t *testing.T) {
 		t.Errorf("it left %q", there)
 	}
 }
+
+// The tcp-memory lab with Weir's own bounds; for the bounds see TestSSH.
+func TestTCPMemory(t *testing.T) {
+	testutil.Needs(t, "root", "cgroup2", "sock_ops", "tbf qdisc")
+	c, err := New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := lab.Run(context.Background(), "tcp-memory", lab.Options{Controller: c, Repetitions: 1, Version: "test"})
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Table(t.Output(), r, report.Style{Width: 100}); err != nil {
+		t.Error(err)
+	}
+	for _, arm := range r.Arms {
+		for metric, max := range map[string]float64{"tcp_memory_bytes": 16 << 20, "tcp_memory_bytes_1000": 128 << 20} {
+			m, ok := arm.Metrics[metric]
+			switch {
+			case !ok: // this host has no room for it
+			case arm.Name == "bounded" && m.Max > 1.1*max:
+				t.Errorf("%s is %.1f MB, the bound is %.1f", metric, m.Max/1e6, max/1e6)
+			case arm.Name == "unbounded" && m.Min < 2*max:
+				t.Errorf("without a bound %s is %.1f MB: that shows nothing", metric, m.Min/1e6)
+			}
+		}
+	}
+	// A machine of the tests' has no memory for so many.
+	proven(t, r, "1000 connections")
+	if there := exist(t, c.agent.Scope); there != nil {
+		t.Errorf("it left %q", there)
+	}
+}
