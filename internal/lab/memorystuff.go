@@ -41,7 +41,7 @@ func (l *memoryLab) fitHost() error {
 	if tcp.Known() {
 		l.pressure = tcp.Pressure
 		room = min(room, tcp.Pressure-min(tcp.Used, tcp.Pressure))
-		room -= room / 4
+		room -= room / 3 // what is written takes a fifth more
 	}
 	l.fit(room)
 	return nil

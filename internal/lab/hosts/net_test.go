@@ -106,3 +106,22 @@ func TestSegments(t *testing.T) {
 		}
 	}
 }
+
+// TestSetMTU: a wire as wide as loopback, and what no wire is.
+func TestSetMTU(t *testing.T) {
+	n := testNet(t)
+	a := Plug{newTestHost(t, n, "a"), "wide", prefixes("10.1.0.1/24")}
+	b := Plug{newTestHost(t, n, "b"), "wide", prefixes("10.1.0.2/24")}
+	if err := Wire(a, b, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.SetMTU(65535); err != nil {
+		t.Fatal(err)
+	}
+	if link, err := a.link(); err != nil || link.Attrs().MTU != 65535 {
+		t.Errorf("%+v, %v", link, err)
+	}
+	if err := a.SetMTU(1 << 20); err == nil || !strings.Contains(err.Error(), "set MTU of a:wide: ") {
+		t.Errorf("a megabyte: %v", err)
+	}
+}
