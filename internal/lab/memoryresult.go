@@ -48,7 +48,7 @@ const (
 	stuffsMuch   = "Without a bound, %d connections whose peers never read hold more than twice %s."
 	boundHolds   = "With one, %d such connections hold at most %s and a tenth, from the first of them on."
 	mbitStays    = "Beside %d connections below a bound of %s a neighbour without one keeps at least 95 %% of its throughput."
-	requestsStay = "Beside %d connections below a bound of %s its requests take at most 5 %% longer in the median."
+	requestsStay = "Beside %d connections below a bound of %s, once they are stuffed, its requests take at most 5 %% longer in the median."
 	costsLittle  = "A bound with room for all that TCP may ever take costs a connection at most 0.5 % of its requests and answers, with a confidence of 99 %."
 	costsNested  = "It costs no more than that 1,000 cgroups below the one that is bounded."
 )
@@ -193,8 +193,8 @@ func (l *memoryLab) describe() {
 	for _, t := range l.talk.arms[1:] {
 		about.Ratios = append(about.Ratios, report.Label{Name: t.arm + "_over_off", Text: "requests and answers: " + t.arm + " / rr_off"})
 	}
-	about.Summary = fmt.Sprintf("A workload opens connections to peers that never read, and writes: %s. The wire is as wide as loopback, where TCP lets buffers grow to megabytes. What they hold is what sock_diag says of their sockets, every %s, and the most of that over %s from the first connection on. Beside them a neighbour of no bound sends %d TCP flows over a line of its own, and asks %d bytes every %s. Then one process exchanges single bytes with itself over loopback, over one connection of each kind in turns of %s, %d a repetition, both ends on one CPU and before all other work there: without a bound, with one that has room for all that TCP may ever take (%s), and with one that has not, so that the connection is watched. The sockets of rr_nested_1000 are made %d cgroups below the one that is bounded; the process itself goes back then, since that deep the kernel's own figures of pressure (PSI) cost each switch of tasks many times a request, with a bound or without.",
-		strings.Join(loads, "; "), sampling, stuffWindow, neighbourStreams, neighbourRequests.Size, neighbourRequests.Every,
+	about.Summary = fmt.Sprintf("A workload opens connections to peers that never read, and writes: %s. The wire is as wide as loopback, where TCP lets buffers grow to megabytes. What they hold is what sock_diag says of their sockets, every %s for %s from the first connection on, and every %s for %s after that; the most counts. Beside them a neighbour of no bound sends %d TCP flows over a line of its own, and in the end asks %d bytes every %s. Then one process exchanges single bytes with itself over loopback, over one connection of each kind in turns of %s, %d a repetition, both ends on one CPU and before all other work there: without a bound, with one that has room for all that TCP may ever take (%s), and with one that has not, so that the connection is watched. The sockets of rr_nested_1000 are made %d cgroups below the one that is bounded; the process itself goes back then, since that deep what the kernel counts at each switch of tasks (PSI above all) takes many times as long as a request, with a bound or without.",
+		strings.Join(loads, "; "), sampling, stuffTime, calmSampling, calmTime, neighbourStreams, neighbourRequests.Size, neighbourRequests.Every,
 		l.talk.turns.Slice, l.talk.turns.Rounds, strings.Join(bounds, ", "), nesting)
 	l.publish()
 }

@@ -16,11 +16,17 @@ import (
 	"github.com/weir-net/weir/internal/workload"
 )
 
-// stuffWindow is how long connections are stuffed and watched, from the first one on.
-const stuffWindow = 1500 * time.Millisecond
+const (
+	// stuffTime is how long connections are stuffed, from the first one on: what they hold is
+	// read every so often then, which takes a CPU milliseconds where there are many.
+	stuffTime = time.Second
+	// calmTime is how long they are let alone then, and seldom read.
+	calmTime     = 800 * time.Millisecond
+	calmSampling = 250 * time.Millisecond
+)
 
 // neighbourRequests are what the neighbour asks meanwhile.
-var neighbourRequests = traffic.Requests{Size: 48, Every: 2 * time.Millisecond, For: stuffWindow}
+var neighbourRequests = traffic.Requests{Size: 48, Every: 2 * time.Millisecond, For: calmTime}
 
 // neighbourStreams is how many flows the neighbour sends with.
 const neighbourStreams = 4
@@ -160,22 +166,24 @@ func (l *memoryLab) watchMemory(ctx context.Context, s stuffing) (w watched, err
 	})
 	start := time.Now()
 	watched, cancel := context.WithCancel(ctx)
-	var others sync.WaitGroup
-	var unread, unanswered error
-	others.Go(func() { unread = l.readMemory(watched, start, &w) })
-	others.Go(func() { w.latency, unanswered = l.asker.Ask(ctx, neighbourRequests) })
+	var reader sync.WaitGroup
+	var unread error
+	reader.Go(func() { unread = l.readMemory(watched, start, &w) })
 	if s.connections > 0 {
 		err = l.stuffer.Stuff(ctx, l.toDeaf, s.connections, int(s.each))
 	}
 	if err == nil {
-		err = pause(ctx, stuffWindow)
+		err = pause(ctx, stuffTime)
+	}
+	if err == nil {
+		w.latency, err = l.asker.Ask(ctx, neighbourRequests)
 	}
 	end := time.Now()
 	cancel()
-	others.Wait()
+	reader.Wait()
 	w.mbit = recorder.Stop()[0].Mbit(start, end)
 	w.connections = l.deaf.Connections()
-	return w, errors.Join(err, unread, unanswered)
+	return w, errors.Join(err, unread)
 }
 
 // readMemory reads again and again what the stuffed connections hold, until the context ends.
@@ -192,7 +200,11 @@ func (l *memoryLab) readMemory(ctx context.Context, start time.Time, w *watched)
 			}
 			w.peak, w.host = max(w.peak, held), max(w.host, all.Used)
 			w.held = append(w.held, [2]float64{time.Since(start).Seconds(), float64(held) / 1e6})
-			if err := pause(ctx, sampling); err != nil {
+			next := sampling
+			if time.Since(start) > stuffTime {
+				next = calmSampling
+			}
+			if err := pause(ctx, next); err != nil {
 				return err
 			}
 		}

@@ -138,8 +138,8 @@ func (l *memoryLab) exchange(ctx context.Context, begin time.Time, drawn map[str
 			return err
 		}
 	}
-	// A thousand levels deep each switch of tasks would take longer than a request and its
-	// answer, for the kernel's own figures of pressure (PSI), with a bound or without.
+	// A thousand levels deep a request and its answer take seven times as long, with a bound or
+	// without: the kernel counts each switch of tasks for all of them, PSI above all.
 	if err := l.talk.worker.Move(ctx, l.talk.arms[0].dir); err != nil {
 		return err
 	}
