@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/weir-net/weir/internal/host"
@@ -17,12 +16,11 @@ import (
 )
 
 const (
-	// stuffTime is how long connections are stuffed, from the first one on: what they hold is
-	// read every so often then, which takes a CPU milliseconds where there are many.
+	// stuffTime is how long connections are stuffed, from the first one on. What they hold is
+	// read again and again, which takes a CPU milliseconds where there are many.
 	stuffTime = time.Second
-	// calmTime is how long they are let alone then, and seldom read.
-	calmTime     = 800 * time.Millisecond
-	calmSampling = 250 * time.Millisecond
+	// calmTime is how long they are let alone then; what they hold is read at its end.
+	calmTime = 800 * time.Millisecond
 )
 
 // neighbourRequests are what the neighbour asks meanwhile.
@@ -165,30 +163,28 @@ func (l *memoryLab) watchMemory(ctx context.Context, s stuffing) (w watched, err
 		return bytes
 	})
 	start := time.Now()
-	watched, cancel := context.WithCancel(ctx)
-	var reader sync.WaitGroup
-	var unread error
-	reader.Go(func() { unread = l.readMemory(watched, start, &w) })
 	if s.connections > 0 {
 		err = l.stuffer.Stuff(ctx, l.toDeaf, s.connections, int(s.each))
 	}
 	if err == nil {
-		err = pause(ctx, stuffTime)
+		err = l.readMemory(ctx, start, stuffTime, &w)
 	}
 	if err == nil {
 		w.latency, err = l.asker.Ask(ctx, neighbourRequests)
 	}
 	end := time.Now()
-	cancel()
-	reader.Wait()
 	w.mbit = recorder.Stop()[0].Mbit(start, end)
+	if err == nil {
+		err = l.readMemory(ctx, start, 0, &w)
+	}
 	w.connections = l.deaf.Connections()
-	return w, errors.Join(err, unread)
+	return w, err
 }
 
-// readMemory reads again and again what the stuffed connections hold, until the context ends.
-func (l *memoryLab) readMemory(ctx context.Context, start time.Time, w *watched) error {
-	err := host.InNetns(l.line.Host.Netns(), func() error {
+// readMemory reads what the stuffed connections hold, once and then until so much time has
+// passed.
+func (l *memoryLab) readMemory(ctx context.Context, start time.Time, span time.Duration, w *watched) error {
+	return host.InNetns(l.line.Host.Netns(), func() error {
 		for {
 			held, err := l.held(ctx)
 			if err != nil {
@@ -200,19 +196,14 @@ func (l *memoryLab) readMemory(ctx context.Context, start time.Time, w *watched)
 			}
 			w.peak, w.host = max(w.peak, held), max(w.host, all.Used)
 			w.held = append(w.held, [2]float64{time.Since(start).Seconds(), float64(held) / 1e6})
-			next := sampling
-			if time.Since(start) > stuffTime {
-				next = calmSampling
+			if time.Since(start) >= span {
+				return nil
 			}
-			if err := pause(ctx, next); err != nil {
+			if err := pause(ctx, sampling); err != nil {
 				return err
 			}
 		}
 	})
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // held sums up what the sockets of the stuffed connections hold, as weir sockets has it.
