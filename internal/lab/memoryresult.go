@@ -46,7 +46,7 @@ func (l *memoryLab) place(s report.Series) int {
 // What the lab sets out to prove: of each stuffing, and of talks.
 const (
 	stuffsMuch   = "Without a bound, %d connections whose peers never read hold more than twice %s."
-	boundHolds   = "With one, %d such connections hold at most %s and a tenth, from the first of them on."
+	boundHolds   = "With one, %d connections like those hold at most %s and a tenth, from the first of them on."
 	mbitStays    = "Beside %d connections below a bound of %s a neighbour without one keeps at least 95 %% of its throughput."
 	requestsStay = "Beside %d connections below a bound of %s, once they are stuffed, its requests take at most 5 %% longer in the median."
 	costsLittle  = "A bound with room for all that TCP may ever take costs a connection at most 0.5 % of its requests and answers, with a confidence of 99 %."
