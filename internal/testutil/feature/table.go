@@ -41,7 +41,7 @@ func table() map[string]probe {
 		"sock_create":    loads(ebpf.CGroupSock, ebpf.AttachCGroupInetSockCreate),
 		"cgroup_skb":     loads(ebpf.CGroupSKB, ebpf.AttachCGroupInetEgress),
 		"sock_cgroup":    sockCgroup,
-		"sock_ops":       loads(ebpf.SockOps, ebpf.AttachCGroupSockOps),
+		"sock_ops":       unlocked(loads(ebpf.SockOps, ebpf.AttachCGroupSockOps)),
 		"BPF atomics":    unlocked(atomics),
 		"BPF tail calls": unlocked(tailCalls),
 		"late sock_ops":  unlocked(lateSockOps),
