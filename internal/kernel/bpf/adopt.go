@@ -128,12 +128,3 @@ func (s *Sockets) ForgetHoldings() error {
 	defer all.Close()
 	return iterate(all.Programs[adoptProgDisown])
 }
-
-// ForgetPools ends all bounds: nobody's buffers are made smaller from then on.
-func (s *Sockets) ForgetPools() error {
-	all, err := read[poolKey, adoptPool](s.pools)
-	if err != nil {
-		return err
-	}
-	return remove(s.pools, all, nil)
-}

@@ -76,13 +76,13 @@ func (g *Generation) LoadMemory(rules plan.Rules, contracts map[string]plan.Cont
 	}
 	defer all.Close()
 	bounds, known := all.Maps[tcpMemoryMapBounds], all.Maps[tcpMemoryMapContracts]
-	made, err := g.madePools()
+	pools, err := g.pools()
 	if err != nil {
 		return err
 	}
 	for _, c := range contracts {
 		if err == nil {
-			err = g.putBound(bounds, known, c, rules.Memory[c.ID], made[c])
+			err = g.putBound(bounds, known, c, rules.Memory[c.ID], pools[c].made)
 		}
 	}
 	if err != nil {
@@ -132,25 +132,6 @@ func (g *Generation) loadRefuse(bounds, contracts *ebpf.Map) (*ebpf.Collection, 
 	return all, nil
 }
 
-// A poolKey is how the kernel knows a pool: by its contract, and the generation that made it.
-type poolKey struct {
-	Contract uint32
-	Made     uint32
-}
-
-// madePools are the generations that made the pools that are there, by their contracts.
-func (g *Generation) madePools() (map[plan.Contract]uint32, error) {
-	all, err := read[poolKey, tcpMemoryPool](g.memory.pools)
-	if err != nil {
-		return nil, err
-	}
-	made := make(map[plan.Contract]uint32, len(all))
-	for key, p := range all {
-		made[plan.Contract{ID: plan.ContractID(key.Contract), Serial: uint16(p.Serial)}] = key.Made
-	}
-	return made, nil
-}
-
 // putBound writes what the sockets of a contract may hold, none for the zero value, and
 // makes the pool that they share, unless an earlier generation did.
 func (g *Generation) putBound(bounds, contracts *ebpf.Map, c plan.Contract, m policy.TCPMemory, made uint32) error {
@@ -163,7 +144,7 @@ func (g *Generation) putBound(bounds, contracts *ebpf.Map, c plan.Contract, m po
 		contracts.Put(uint32(c.ID), tcpMemoryContract{Priority: plan.Keep, Serial: c.Serial}),
 	)
 	if err == nil && m.Max != 0 && made == 0 {
-		err = g.memory.pools.Put(poolKey{uint32(c.ID), g.Number}, tcpMemoryPool{Serial: uint64(c.Serial)})
+		err = g.makePool(c)
 	}
 	if err != nil {
 		return fmt.Errorf("write what contract %d may hold: %w", c.ID, named(err))
@@ -289,41 +270,4 @@ func (g *Generation) bounds() (map[plan.ContractID]policy.TCPMemory, error) {
 		found[plan.ContractID(id)] = m
 	}
 	return found, nil
-}
-
-// Pools returns what the TCP sockets of the contracts with a bound hold.
-func (g *Generation) Pools(contracts map[string]plan.Contract) (map[plan.ContractID]plan.Pool, error) {
-	all, err1 := read[poolKey, tcpMemoryPool](g.memory.pools)
-	made, err2 := g.madePools()
-	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
-	}
-	pools := map[plan.ContractID]plan.Pool{}
-	for _, c := range contracts {
-		if p, known := all[poolKey{uint32(c.ID), made[c]}]; known {
-			pools[c.ID] = plan.Pool{
-				May: p.Watched + p.Whole, Most: p.Most, Sockets: p.Sockets + p.Wholes,
-				Throttled: p.Throttled, Squeezed: p.Squeezed, Refused: p.Refused,
-			}
-		}
-	}
-	return pools, nil
-}
-
-// SettleMemory forgets the pools of contracts that are gone, or have no bound any more, when
-// no older program counts in them. It reports whether there were any.
-func (g *Generation) SettleMemory(rules plan.Rules, contracts map[string]plan.Contract) (gone bool, err error) {
-	made, err := g.madePools()
-	if err != nil {
-		return false, err
-	}
-	for _, c := range contracts {
-		if rules.Memory[c.ID].Max != 0 {
-			delete(made, c)
-		}
-	}
-	for c, when := range made {
-		err = errors.Join(err, remove(g.memory.pools, map[poolKey]bool{{uint32(c.ID), when}: true}, nil))
-	}
-	return len(made) > 0, err
 }

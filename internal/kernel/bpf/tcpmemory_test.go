@@ -81,8 +81,8 @@ func (w *wire) bounded(t *testing.T, bound policy.TCPMemory) (*Generation, *chil
 	return g, startChild(t, w.here, childOptions{cgroup: w.room.Cgroup})
 }
 
-// pool is what the sockets of a contract hold, as the programs know it.
-func pool(t testing.TB, g *Generation, of plan.ContractID) plan.Pool {
+// poolOf is what the sockets of a contract hold, as the programs know it.
+func poolOf(t testing.TB, g *Generation, of plan.ContractID) plan.Pool {
 	t.Helper()
 	all, err := g.Pools(map[string]plan.Contract{"": {ID: of, Serial: 1}})
 	if err != nil {
@@ -121,7 +121,7 @@ func TestMemoryHolds(t *testing.T) {
 			w := newWire(t)
 			g, c := w.bounded(t, o.bound)
 			c.do("stuff %d %s", o.connections, w.deaf())
-			most, p := w.peak(2*time.Second), pool(t, g, plan.FirstID)
+			most, p := w.peak(2*time.Second), poolOf(t, g, plan.FirstID)
 			t.Logf("%d bytes at most; %+v", most, p)
 			if most > uint64(o.bound.Max)*11/10 || p.Most > uint64(o.bound.Max)*11/10 {
 				t.Errorf("%d bytes at most, and %+v", most, p)
@@ -160,13 +160,13 @@ func TestMemoryLends(t *testing.T) {
 	if got := c.do("connect 1000 %s", to); got != "1000" {
 		t.Fatalf("%s of 1000 connections", got)
 	}
-	idle := pool(t, g, plan.FirstID)
+	idle := poolOf(t, g, plan.FirstID)
 	if idle.May > 8<<20 { // half of soft
 		t.Errorf("idle connections are kept room for: %+v", idle)
 	}
 	c.do("stuff 1 %s", to)
 	if held := w.peak(2 * time.Second); held < alone/2 {
-		t.Errorf("%d bytes held by the one that is busy, and %d without a bound: %+v", held, alone, pool(t, g, plan.FirstID))
+		t.Errorf("%d bytes held by the one that is busy, and %d without a bound: %+v", held, alone, poolOf(t, g, plan.FirstID))
 	}
 }
 
@@ -178,7 +178,7 @@ func TestMemoryRefuses(t *testing.T) {
 		t.Helper()
 		n, why, _ := strings.Cut(got, " ")
 		opened, err := strconv.Atoi(n)
-		p := pool(t, g, plan.FirstID)
+		p := poolOf(t, g, plan.FirstID)
 		if err != nil || opened != int(bound.Max)/(148<<10) || why == "" || p.Refused == 0 || p.Sockets != uint64(opened) || p.May > uint64(bound.Max) {
 			t.Errorf("opened %s: %+v", got, p)
 		}
@@ -187,7 +187,7 @@ func TestMemoryRefuses(t *testing.T) {
 	write := func(t *testing.T, w *wire, g *Generation, c *child) {
 		t.Helper()
 		c.do("write")
-		if most, p := w.peak(time.Second), pool(t, g, plan.FirstID); most > uint64(bound.Max) || p.Most > uint64(bound.Max)*11/10 {
+		if most, p := w.peak(time.Second), poolOf(t, g, plan.FirstID); most > uint64(bound.Max) || p.Most > uint64(bound.Max)*11/10 {
 			t.Errorf("%d bytes held: %+v", most, p)
 		}
 	}
@@ -211,7 +211,7 @@ func TestMemoryRefuses(t *testing.T) {
 		squeeze.WhenFull = policy.WhenFullSqueeze
 		g, c := w.bounded(t, squeeze)
 		got := c.do("connect 700 %s", w.deaf())
-		if p := pool(t, g, plan.FirstID); got != "700" || p.Squeezed == 0 || p.Refused > 0 {
+		if p := poolOf(t, g, plan.FirstID); got != "700" || p.Squeezed == 0 || p.Refused > 0 {
 			t.Errorf("opened %s: %+v", got, p)
 		}
 	})
@@ -231,7 +231,7 @@ func TestMemoryNests(t *testing.T) {
 		startChild(t, w.here, childOptions{cgroup: dir}).do("stuff 50 %s", to)
 	}
 	w.peak(time.Second)
-	in, all := pool(t, g, within), pool(t, g, above)
+	in, all := poolOf(t, g, within), poolOf(t, g, above)
 	if in.Sockets != 50 || all.Sockets != 100 || in.May >= all.May || in.May > 8<<20 || all.May > 12<<20*11/10 {
 		t.Errorf("within %+v, above %+v", in, all)
 	}
@@ -252,7 +252,7 @@ func TestMemoryFollows(t *testing.T) {
 	g := bound(16 << 20)
 	c := startChild(t, w.here, childOptions{cgroup: w.room.Cgroup})
 	c.do("connect 20 %s", w.deaf())
-	if p := pool(t, g, plan.FirstID); p.Sockets != 20 || p.May == 0 {
+	if p := poolOf(t, g, plan.FirstID); p.Sockets != 20 || p.May == 0 {
 		t.Errorf("at first: %+v", p)
 	}
 	// What was known of a pool that is gone counts in none that comes after it.
@@ -260,7 +260,7 @@ func TestMemoryFollows(t *testing.T) {
 	g = bound(4 << 20)
 	c.do("write")
 	w.peak(time.Second)
-	p := pool(t, g, plan.FirstID)
+	p := poolOf(t, g, plan.FirstID)
 	if p.Sockets != 20 || p.May == 0 || p.May > 4<<20*11/10 {
 		t.Errorf("below another bound: %+v", p)
 	}
@@ -269,7 +269,7 @@ func TestMemoryFollows(t *testing.T) {
 	}
 	c.do("close")
 	for begin := time.Now(); p.Sockets > 0 && time.Since(begin) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
-		p = pool(t, g, plan.FirstID)
+		p = poolOf(t, g, plan.FirstID)
 	}
 	if p.Sockets != 0 || p.May != 0 {
 		t.Errorf("after the last connection: %+v", p)
@@ -285,7 +285,7 @@ func TestMemoryHoldsWhoAsks(t *testing.T) {
 	c.do("ask 200000")
 	c.do("write")
 	if most := w.peak(2 * time.Second); most > 4<<20*11/10 {
-		t.Errorf("%d bytes held: %+v", most, pool(t, g, plan.FirstID))
+		t.Errorf("%d bytes held: %+v", most, poolOf(t, g, plan.FirstID))
 	}
 }
 
@@ -313,7 +313,7 @@ func TestMemoryWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	t.Logf("v1 counted %d at most, ss %d; %+v", counted, held, pool(t, g, plan.FirstID))
+	t.Logf("v1 counted %d at most, ss %d; %+v", counted, held, poolOf(t, g, plan.FirstID))
 	if err != nil || counted > most*11/10 || counted < held/2 {
 		t.Errorf("v1 counted %d bytes (%v), ss %d; the bound is %d", counted, err, held, most)
 	}
