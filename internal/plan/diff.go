@@ -88,31 +88,30 @@ func (d *differences) strays(have State, want *Want, rules tallies) {
 // socketsObject is what holds sockets to what they may receive.
 const socketsObject = "sockets"
 
-// sockets compares what runs where packets are handed to sockets. Where it fits the
-// limits that are there, the workloads tell of those to come or to go.
+// sockets compares what runs where packets are handed to sockets.
 func (d *differences) sockets(have State, want *Want) {
-	fits := have.Receives == (len(have.Rules.Arriving) > 0)
-	switch {
-	case fits || have.Receives == want.Receives:
-	case want.Receives:
-		d.add(Change, socketsObject, "their program at ingress does not run")
-	default:
-		d.add(Change, socketsObject, "a program of theirs runs at ingress, where nothing is limited")
-	}
+	d.running(socketsObject, have.Receives, want.Receives, len(have.Rules.Arriving) > 0,
+		"their program at ingress does not run", "a program of theirs runs at ingress, where nothing is limited")
 }
 
 // memoryObject is what bounds the memory of sockets.
 const memoryObject = "tcp memory"
 
-// memory compares what runs to bound the memory of sockets, as sockets does.
+// memory compares what runs to bound the memory of sockets.
 func (d *differences) memory(have State, want *Want) {
-	fits := have.Holds == (len(have.Rules.Memory) > 0)
+	d.running(memoryObject, have.Holds, want.Holds, len(have.Rules.Memory) > 0,
+		"its programs do not run", "programs of its own run, where nothing has a bound")
+}
+
+// running compares whether programs run with whether they shall. Where that fits what is
+// there for them to do, the workloads tell of what is to come or to go.
+func (d *differences) running(object string, runs, shall, needed bool, lacks, tooMany string) {
 	switch {
-	case fits || have.Holds == want.Holds:
-	case want.Holds:
-		d.add(Change, memoryObject, "its programs do not run")
+	case runs == needed || runs == shall:
+	case shall:
+		d.add(Change, object, "%s", lacks)
 	default:
-		d.add(Change, memoryObject, "programs of its own run, where nothing has a bound")
+		d.add(Change, object, "%s", tooMany)
 	}
 }
 
