@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if code, ours := lab.TrafficMain(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); ours {
 		os.Exit(code)
 	}
+	if os.Getenv(playVar) != "" {
+		os.Exit(liveMain())
+	}
 	testscript.Main(testutil.Checked(m), map[string]func(){"weir": weirMain, "talk": talkMain, "stuff": stuffMain})
 }
 

@@ -32,6 +32,7 @@ var rooms = map[string]kind{
 	"internal/kernel":   edge, // each directory below it is a room of its own
 	"internal/state":    edge,
 	"internal/observe":  edge,
+	"internal/screen":   edge,
 	"internal/agent":    conductor,
 	"internal/lab":      conductor,
 	"cmd":               door,
