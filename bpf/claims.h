@@ -7,9 +7,9 @@
 #ifndef WEIR_CLAIMS_H
 #define WEIR_CLAIMS_H
 
+#include "cgroup.h"
 #include "identity.h"
 
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
 /*
@@ -18,33 +18,6 @@
  * and returns numbers.
  */
 #define CLAIM(claims, i) ((__u32)((claims) >> 16 * (i)) & 0xffff)
-
-static __always_inline struct cgroup *cgroup_of(struct sock *sk)
-{
-	struct sock_cgroup_data___val *old = (void *)&sk->sk_cgrp_data;
-	__u64 val;
-
-	if (bpf_core_field_exists(sk->sk_cgrp_data.cgroup))
-		return BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
-	val = BPF_CORE_READ(old, val);
-	return val & 1 ? NULL : (struct cgroup *)val; /* odd: it is of v1 */
-}
-
-/* ancestor_id is the id of the cgroup above a cgroup, or of itself, at a level. */
-static __always_inline __u64 ancestor_id(struct cgroup *cgroup, int level)
-{
-	struct cgroup___ancestors *new = (void *)cgroup;
-	struct cgroup___ids *old = (void *)cgroup;
-	struct cgroup *up = NULL;
-	__u64 id = 0;
-
-	if (bpf_core_field_exists(new->ancestors)) {
-		bpf_core_read(&up, sizeof(up), &new->ancestors[0] + level);
-		return BPF_CORE_READ(up, kn, id);
-	}
-	bpf_core_read(&id, sizeof(id), &old->ancestor_ids[0] + level);
-	return id;
-}
 
 /* claim adds who claims a cgroup to those who claim a socket, each once. */
 __noinline __u64 claim(__u64 claims, __u64 id)

@@ -89,8 +89,13 @@ struct netns_ipv4 {
 	int sysctl_tcp_rmem[3];
 } relocated;
 
+struct ns_common {
+	unsigned int inum;
+} relocated;
+
 struct net {
 	struct netns_ipv4 ipv4;
+	struct ns_common ns;
 } relocated;
 
 typedef struct {
@@ -106,8 +111,23 @@ typedef struct {
 	__u32 val;
 } kuid_t;
 
+struct net_device {
+	int ifindex;
+	possible_net_t nd_net;
+} relocated;
+
+struct sock;
+
 struct sk_buff {
 	unsigned int len;
+	struct sock *sk;
+	int skb_iif;          /* the device that it came by; 0: made here */
+	unsigned char *head;
+	__u32 end;            /* from head: where struct skb_shared_info begins */
+} relocated;
+
+struct skb_shared_info {
+	unsigned short gso_segs;
 } relocated;
 
 struct sk_buff_head {

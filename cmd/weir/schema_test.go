@@ -123,6 +123,8 @@ func TestOutputsFitTheirSchemas(t *testing.T) {
 		{"check", []string{"check", wrong}, exitPolicy},
 		{"status", []string{"status"}, 0},
 		{"sockets", []string{"sockets"}, 0},
+		{"cost", []string{"cost", "--once", "--interval", "200ms"}, 0},
+		{"cost-probe", []string{"cost", "probe", "--cpu", "0", "--seconds", "0.2"}, 0},
 		{"plan", []string{"plan", policy}, 0},
 		{"plan", []string{"plan", "--steps", "--detailed-exitcode", policy}, exitDiffers},
 		{"apply", []string{"apply", policy}, 0},

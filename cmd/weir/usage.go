@@ -49,6 +49,10 @@ func firstWord(cmd *cobra.Command, args []string) string {
 			}
 		case !strings.HasPrefix(args[i], "-"):
 			return args[i]
+		case !long && len(args[i]) == 2: // -n 2, not -n2
+			if flag := cmd.Flags().ShorthandLookup(args[i][1:]); flag != nil && flag.NoOptDefVal == "" {
+				i++
+			}
 		}
 	}
 	return ""

@@ -16,6 +16,7 @@ func tree() *cobra.Command {
 	root.Flags().Bool("version", false, "")
 	lab := &cobra.Command{Use: "lab", RunE: run}
 	lab.AddCommand(&cobra.Command{Use: "list", RunE: run}, &cobra.Command{Use: "run", RunE: run})
+	lab.Flags().IntP("times", "n", 0, "")
 	root.AddCommand(lab, &cobra.Command{Use: "check", RunE: run})
 	return root
 }
@@ -42,6 +43,9 @@ func TestMistyped(t *testing.T) {
 		"lab frobnicate":             `"frobnicate" is no command of weir lab; possible here: list, run`,
 		"lab --json -- lisst":        "", // an argument of the group itself, which refuses it
 		"check --color never -- lab": "",
+		"lab -n 2":                   "",
+		"lab -n 2 lisst":             `"lisst" is no command of weir lab; did you mean "list"?`,
+		"lab -n2 lisst":              `"lisst" is no command of weir lab; did you mean "list"?`,
 	} {
 		err := mistyped(tree(), strings.Fields(args))
 		got := ""

@@ -48,6 +48,9 @@ func (r Room) pacePin() string { return filepath.Join(r.Dir, "pace") }
 
 func (r Room) memoryPin(program string) string { return filepath.Join(r.Dir, program) }
 
+// VerdictsPin is where the table is that says under which contract sockets are.
+func (r Room) VerdictsPin() string { return filepath.Join(r.Dir, linkEgressMapVerdicts) }
+
 func (r Room) windowPin() string { return filepath.Join(r.Dir, "window") }
 
 // Generations lists the generations that are pinned, complete or not, oldest

@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/cost"
+	"github.com/weir-net/weir/internal/observe"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/workload"
+)
+
+// A CostMeter measures what networking takes in CPU time until it is closed.
+type CostMeter struct {
+	agent      *Agent
+	meter      *observe.Meter
+	accounting cost.Accounting
+	last       *cost.Reading
+}
+
+// MeasureCost starts a meter on all CPUs. Calls are sampled so many times a second on each.
+// Nothing of it outlives the process.
+func (a *Agent) MeasureCost(hertz int) (*CostMeter, error) {
+	m := &CostMeter{agent: a}
+	verdicts := ""
+	err := a.reading(func(r *state.Record) error {
+		if r.Applied != nil {
+			verdicts = a.room().VerdictsPin()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if m.accounting, err = observe.FindAccounting(); err != nil {
+		return nil, err
+	}
+	if m.meter, err = observe.Start(observe.Options{Cgroup: a.Scope.Cgroup, Verdicts: verdicts, Hertz: hertz}); err != nil {
+		return nil, err
+	}
+	if m.last, err = m.meter.Read(); err != nil {
+		return nil, errors.Join(err, m.meter.Close())
+	}
+	return m, nil
+}
+
+// Close ends the measurement.
+func (m *CostMeter) Close() error { return m.meter.Close() }
+
+// Next reports what networking took since the last report, or since the meter began: an
+// interval at least, for which it waits.
+func (m *CostMeter) Next(ctx context.Context, interval time.Duration) (*cost.Report, error) {
+	now, err := m.await(ctx, interval)
+	if err != nil {
+		return nil, err
+	}
+	since := now.Since(m.last)
+	m.last = now
+	var report *cost.Report
+	if err := m.named(ctx, func(names cost.Names) { report = cost.Sum(since, names) }); err != nil {
+		return nil, err
+	}
+	report.Accounting = m.accounting
+	if err := m.meter.NotSampling(); err != nil {
+		report.Warnings = append(report.Warnings, "what tasks do in sendmsg and recvmsg is not known: "+err.Error())
+	}
+	return report, nil
+}
+
+// named says by the rules that are in force who stands behind the meter's ids.
+func (m *CostMeter) named(ctx context.Context, do func(cost.Names)) error {
+	return m.agent.reading(func(r *state.Record) error {
+		s, err := m.agent.enter(ctx, r)
+		if errors.Is(err, ErrNothingApplied) {
+			s = &scene{Agent: m.agent, record: r}
+			s.mounts, err = workload.FindHierarchies()
+		}
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		do(s.partyNames())
+		return nil
+	})
+}
+
+// Probe has a loop compute on a CPU for a time, and says what it lost there, and to whom.
+func (m *CostMeter) Probe(ctx context.Context, cpu int, during time.Duration) (*cost.Probe, error) {
+	before, err := m.meter.Read()
+	if err != nil {
+		return nil, err
+	}
+	loop, err := observe.Loop(ctx, cpu, during)
+	if err != nil {
+		return nil, err
+	}
+	after, err := m.meter.Read()
+	if err != nil {
+		return nil, err
+	}
+	var p *cost.Probe
+	err = m.named(ctx, func(names cost.Names) { p = cost.Judge(cpu, uint32(os.Getpid()), loop, after.Since(before), names) })
+	return p, err
+}
+
+// await takes a reading that is an interval after the last one.
+func (m *CostMeter) await(ctx context.Context, interval time.Duration) (*cost.Reading, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return nil, fmt.Errorf("read clock: %w", err)
+	}
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(m.last.At + interval - time.Duration(now.Nano())):
+	}
+	return m.meter.Read()
+}
+
+// partyNames says who stands behind the meter's ids, by the rules that are in force.
+func (s *scene) partyNames() cost.Names {
+	c := &claimants{scene: s, explainer: plan.NewExplainer(s.have), cgroups: map[uint64][]plan.CgroupMatch{}, known: map[claimKey]string{}}
+	devices := deviceNames{here: cmp.Or(s.Scope.Netns, "/proc/thread-self/ns/net")}
+	return cost.Names{
+		Workload: func(v cost.Victim) string {
+			if s.record.Applied == nil {
+				return ""
+			}
+			if p, err := workload.ReadProcess(v.PID); err == nil {
+				return c.of(s.subject(p))
+			}
+			return c.of(plan.Subject{Cgroups: c.lineage(v.Cgroup)}) // it is gone
+		},
+		Owner: func(o cost.Owner) cost.PartyID {
+			switch o.Kind {
+			case cost.Contract:
+				if name := s.names[plan.ContractID(o.ID)]; name != "" {
+					return cost.PartyID{Kind: cost.PartyWorkload, Name: name}
+				}
+			case cost.Cgroup:
+				return s.cgroupParty(c, o.ID)
+			case cost.Forwarded:
+				return cost.PartyID{Kind: cost.PartyForwarded, Name: devices.of(o.Device())}
+			case cost.Dropped:
+				return cost.PartyID{Kind: cost.PartyDropped}
+			}
+			return cost.PartyID{Kind: cost.PartyUnattributed}
+		},
+	}
+}
+
+// cgroupParty is the workload that claims a cgroup, or else the cgroup.
+func (s *scene) cgroupParty(c *claimants, id uint64) cost.PartyID {
+	near := c.lineage(id)
+	if s.record.Applied != nil {
+		if name := c.of(plan.Subject{Cgroups: near}); name != "" {
+			return cost.PartyID{Kind: cost.PartyWorkload, Name: name}
+		}
+	}
+	if len(near) > 0 {
+		return cost.PartyID{Kind: cost.PartyCgroup, Name: near[0].Path}
+	}
+	return cost.PartyID{Kind: cost.PartyCgroup, Name: fmt.Sprintf("a cgroup that is gone (%d)", id)}
+}

@@ -1,0 +1,53 @@
+package observe
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseBusy(t *testing.T) {
+	got, err := parseBusy("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 100 50 4 5 70 8 9\ncpu11 0 0 1 0 0 0 0 0 0 0\nintr 1 2 3 4 5 6 7 8 9\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[int]time.Duration{0: 150 * time.Millisecond, 11: 10 * time.Millisecond}, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := parseBusy("cpu0 1 2 x 4 5 6 7 8\n"); err == nil {
+		t.Error("x is a number")
+	}
+}
+
+func TestParseSqueezes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stat string
+		want map[int]uint64
+	}{
+		"with its CPU":        {"0a 00 1f 0 0 0 0 0 0 0 0 0 03 0 0\n", map[int]uint64{3: 31}},
+		"a line a CPU before": {"0a 00 01 0 0 0 0 0 0 0 0\n0a 00 02 0 0 0 0 0 0 0 0\n", map[int]uint64{0: 1, 1: 2}},
+	} {
+		got, err := parseSqueezes(tc.stat)
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+	if _, err := parseSqueezes("0a 00 zz\n"); err == nil {
+		t.Error("zz is a number")
+	}
+}
+
+func TestParseCPUs(t *testing.T) {
+	for list, want := range map[string][]int{"0": {0}, "0-3": {0, 1, 2, 3}, "1,3-4,8": {1, 3, 4, 8}} {
+		got, err := parseCPUs(list)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v %s", list, err, diff)
+		}
+	}
+	for _, list := range []string{"", "a", "0-b"} {
+		if _, err := parseCPUs(list); err == nil {
+			t.Errorf("%q is a list", list)
+		}
+	}
+}

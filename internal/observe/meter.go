@@ -1,0 +1,123 @@
+package observe
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// Options say what a meter looks at.
+type Options struct {
+	// Cgroup is the directory of the cgroup v2 whose sockets are told as owners, with those
+	// of all below it.
+	Cgroup string
+	// Verdicts is where the table is pinned that says under which contract sockets are; "": none is.
+	Verdicts string
+	// Hertz is how often calls are sampled on each CPU that is not idle; 0: never.
+	Hertz int
+}
+
+// A Meter counts until it is closed.
+type Meter struct {
+	programs meterObjects
+	links    []link.Link
+	sampler  *sampler
+	own      *ownCost
+}
+
+// Start begins to count. The caller closes the meter. A sampler that can not be had is
+// no error: [Meter.NotSampling] says why.
+func Start(o Options) (*Meter, error) {
+	m := new(Meter)
+	if err := m.start(o); err != nil {
+		m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func (m *Meter) start(o Options) error {
+	if err := m.load(o.Verdicts); err != nil {
+		return fmt.Errorf("load meter: %w", err)
+	}
+	// What ends comes before what begins: what is not seen to begin has no end.
+	p := &m.programs
+	for _, program := range []*ebpf.Program{p.SoftirqEnds, p.IrqEnds, p.NapiPolled, p.Transmitted, p.Dropped, p.SoftirqRaised, p.IrqBegins} {
+		if err := m.trace(program); err != nil {
+			return err
+		}
+	}
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: o.Cgroup, Attach: ebpf.AttachCGroupInetIngress, Program: p.Delivered})
+	if err != nil {
+		return fmt.Errorf("attach meter to cgroup %s: %w", o.Cgroup, err)
+	}
+	m.links = append(m.links, l)
+	if err := m.trace(p.SoftirqBegins); err != nil {
+		return err
+	}
+	if o.Hertz > 0 {
+		m.sampler = startSampler(o.Hertz, &m.programs.meterMaps)
+	}
+	m.own, err = watchOwnCost(m.all())
+	return err
+}
+
+func (m *Meter) load(verdicts string) error {
+	var opts ebpf.CollectionOptions
+	if verdicts != "" {
+		known, err := ebpf.LoadPinnedMap(verdicts, nil)
+		if err != nil {
+			return fmt.Errorf("open what is known of sockets: %w", err)
+		}
+		defer known.Close()
+		opts.MapReplacements = map[string]*ebpf.Map{"verdicts": known}
+	}
+	return loadMeterObjects(&m.programs, &opts)
+}
+
+// trace attaches a program to its tracepoint.
+func (m *Meter) trace(p *ebpf.Program) error {
+	l, err := link.AttachTracing(link.TracingOptions{Program: p})
+	if err != nil {
+		return fmt.Errorf("attach %s: %w", p, err)
+	}
+	m.links = append(m.links, l)
+	return nil
+}
+
+// all returns the programs that run.
+func (m *Meter) all() []*ebpf.Program {
+	p := &m.programs
+	all := []*ebpf.Program{
+		p.SoftirqBegins, p.SoftirqEnds, p.SoftirqRaised, p.IrqBegins, p.IrqEnds, p.NapiPolled, p.Delivered, p.Transmitted, p.Dropped,
+	}
+	if m.sampler != nil && m.sampler.program != nil {
+		all = append(all, m.sampler.program)
+	}
+	return all
+}
+
+// NotSampling says why calls are not sampled, nil if they are.
+func (m *Meter) NotSampling() error {
+	if m.sampler == nil {
+		return errors.New("nobody asked for samples")
+	}
+	return m.sampler.err
+}
+
+// Close ends the counting.
+func (m *Meter) Close() error {
+	var errs []error
+	if m.own != nil {
+		errs = append(errs, m.own.close())
+	}
+	if m.sampler != nil {
+		errs = append(errs, m.sampler.close())
+	}
+	for _, l := range m.links {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(append(errs, m.programs.Close())...)
+}

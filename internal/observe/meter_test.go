@@ -1,0 +1,246 @@
+package observe
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/cost"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// startMeter starts a meter for the sockets of a cgroup, until the end of the test.
+func startMeter(t *testing.T, cgroup string) *Meter {
+	t.Helper()
+	testutil.Needs(t, "BTF")
+	m, err := Start(Options{Cgroup: cgroup, Hertz: 997})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := m.NotSampling(); err != nil {
+		t.Fatalf("not sampling: %v", err)
+	}
+	return m
+}
+
+// during is what is counted while fn runs.
+func during(t *testing.T, m *Meter, fn func()) *cost.Reading {
+	t.Helper()
+	before := read(t, m)
+	fn()
+	return read(t, m).Since(before)
+}
+
+func read(t *testing.T, m *Meter) *cost.Reading {
+	t.Helper()
+	r, err := m.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// by sums up the rows that are of something.
+func by(r *cost.Reading, of func(cost.Row) bool) (times cost.Times, packets uint64) {
+	for _, row := range r.Rows {
+		if of(row) {
+			times = times.Plus(row.Times)
+			packets += row.Packets
+		}
+	}
+	return times, packets
+}
+
+func cgroupID(t *testing.T, dir string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Ino
+}
+
+// near fails where got is further from want than a part of it.
+func near(t *testing.T, what string, got, want, part float64) {
+	t.Helper()
+	t.Logf("%s: %.4g, expected %.4g", what, got, want)
+	if math.Abs(got-want) > part*want {
+		t.Errorf("%s: %.4g, want %.4g ± %.0f %%", what, got, want, 100*part)
+	}
+}
+
+// Who gets three of four packets pays for three quarters of the time, which is that of who sends:
+// loopback hands packets over in the sender's name.
+func TestOwners(t *testing.T) {
+	top := testutil.Cgroup2(t)
+	testutil.Netns(t)
+	cgroups := map[string]string{}
+	for name, address := range map[string]string{"three": "127.0.0.1:7001", "one": "127.0.0.1:7002"} {
+		cgroups[name] = filepath.Join(top, name)
+		if err := unix.Mkdir(cgroups[name], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		startSink(t, cgroups[name], address)
+	}
+	m := startMeter(t, top)
+	s := newSource(t)
+	r := during(t, m, func() { s.send(2*time.Second, "127.0.0.1:7001", "127.0.0.1:7001", "127.0.0.1:7001", "127.0.0.1:7002") })
+
+	owned := func(name string) (cost.Times, uint64) {
+		id := cgroupID(t, cgroups[name])
+		return by(r, func(row cost.Row) bool { return row.Owner == cost.Owner{Kind: cost.Cgroup, ID: id} })
+	}
+	three, threePackets := owned("three")
+	one, onePackets := owned("one")
+	near(t, "time of three to one", three[cost.RX].Seconds()/one[cost.RX].Seconds(), 3, 0.1)
+	near(t, "packets of three", float64(threePackets), float64(s.sent["127.0.0.1:7001"]), 0.1)
+	near(t, "packets of one", float64(onePackets), float64(s.sent["127.0.0.1:7002"]), 0.1)
+	if three[cost.Receive] == 0 || one[cost.Receive] == 0 {
+		t.Error("no time in recvmsg, though all is received")
+	}
+
+	self := uint32(unix.Getpid())
+	mine, _ := by(r, func(row cost.Row) bool { return row.Victim.PID == self })
+	if mine[cost.Send] == 0 {
+		t.Error("no time in sendmsg, though all is sent from here")
+	}
+	if all := three.Plus(one); mine[cost.RX] < all[cost.RX]/2 {
+		t.Errorf("%s of net_rx were in the name of who sends, of %s", mine[cost.RX], all[cost.RX])
+	}
+}
+
+// The matrix sums up to what each CPU did, and what is measured to what samples say.
+func TestSums(t *testing.T) {
+	top := testutil.Cgroup2(t)
+	testutil.Netns(t)
+	startSink(t, top, "127.0.0.1:7003")
+	m := startMeter(t, top)
+	s := newSource(t)
+	r := during(t, m, func() { s.send(3*time.Second, "127.0.0.1:7003") })
+
+	var measured, lost time.Duration
+	var sampled uint64
+	for _, c := range r.CPUs {
+		rows, _ := by(r, func(row cost.Row) bool { return row.CPU == c.Number })
+		for w := range c.Time {
+			if c.Time[w] > time.Millisecond {
+				near(t, cost.Work(w).String(), rows[w].Seconds(), c.Time[w].Seconds(), 0.02)
+			}
+		}
+		measured += c.Time[cost.RX]
+		lost += c.Lost
+		sampled += c.Sampled[cost.RX]
+	}
+	if lost != 0 {
+		t.Errorf("%s had no row", lost)
+	}
+	near(t, "seconds in net_rx", measured.Seconds(), float64(sampled)/997, 0.2)
+	near(t, "polls whose sizes are known", float64(r.PollSizes.Count()), float64(pollsOf(r.CPUs)), 0.01)
+	if r.Own <= 0 {
+		t.Error("the meter takes no time itself")
+	}
+}
+
+func pollsOf(cpus []cost.CPU) (polls uint64) {
+	for _, c := range cpus {
+		polls += c.Polls
+	}
+	return polls
+}
+
+// What a queue lets go later is charged to who sent it.
+func TestTransmit(t *testing.T) {
+	testutil.Needs(t, "htb qdisc")
+	top := testutil.Cgroup2(t)
+	here, there := testutil.NewNamespace(t), testutil.NewNamespace(t)
+	a, b := testutil.Veth(t, here, there, testutil.VethOptions{})
+	here.Output(testutil.Tool(t, "tc"), "qdisc", "add", "dev", a.Name, "root", "handle", "1:", "htb", "default", "1")
+	here.Output(testutil.Tool(t, "tc"), "class", "add", "dev", a.Name, "parent", "1:", "classid", "1:1", "htb", "rate", "20mbit", "burst", "1500")
+	here.Enter(t)
+	m := startMeter(t, top)
+	r := during(t, m, func() { send(t, top, b.IPv4.Addr().String()+":7004") })
+	id := cgroupID(t, top)
+	times, packets := by(r, func(row cost.Row) bool { return row.Owner == cost.Owner{Kind: cost.Cgroup, ID: id} })
+	if times[cost.TX] == 0 || packets < 100 {
+		t.Errorf("of the sender's %d packets and %s in net_tx are known", packets, times[cost.TX])
+	}
+}
+
+// send floods an address for a second from a process in a cgroup.
+func send(t *testing.T, cgroup, address string) {
+	t.Helper()
+	cmd, dir := again(t, cgroup, sourceVariable, address)
+	defer dir.Close()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// What is passed on belongs to nobody here, but the device it leaves by is known.
+func TestForwarded(t *testing.T) {
+	top := testutil.Cgroup2(t)
+	left, router, right := testutil.NewNamespace(t), testutil.NewNamespace(t), testutil.NewNamespace(t)
+	a, in := testutil.Veth(t, left, router, testutil.VethOptions{})
+	out, b := testutil.Veth(t, router, right, testutil.VethOptions{})
+	router.Do(func() {
+		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
+			t.Error(err)
+		}
+	})
+	left.Output(testutil.Tool(t, "ip"), "route", "add", b.IPv4.Masked().String(), "via", in.IPv4.Addr().String(), "dev", a.Name)
+	left.Enter(t)
+	m := startMeter(t, top)
+	s := newSource(t)
+	to := b.IPv4.Addr().String() + ":7005"
+	r := during(t, m, func() { s.send(time.Second, to) })
+	times, packets := by(r, func(row cost.Row) bool {
+		if row.Owner.Kind != cost.Forwarded {
+			return false
+		}
+		_, index := row.Owner.Device()
+		return index == out.Index
+	})
+	if times[cost.RX] == 0 {
+		t.Error("forwarding takes no time")
+	}
+	near(t, "packets", float64(packets), float64(s.sent[to]), 0.1)
+}
+
+// Rows of processes that have ended make way, the others stay.
+func TestForget(t *testing.T) {
+	top := testutil.Cgroup2(t)
+	m := startMeter(t, top)
+	ended, dir := again(t, top, sourceVariable, "127.0.0.1:7006")
+	defer dir.Close()
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	gone, here := meterRowKey{Tgid: uint32(ended.Process.Pid)}, meterRowKey{Tgid: uint32(unix.Getpid()), Cgroup: 1}
+	for _, key := range []meterRowKey{gone, here} {
+		values := make([]meterRow, ebpf.MustPossibleCPU())
+		if err := m.programs.Rows.Put(key, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.forget([]meterRowKey{gone, here, {}}); err != nil {
+		t.Fatal(err)
+	}
+	var values []meterRow
+	if err := m.programs.Rows.Lookup(gone, &values); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("the row of a process that has ended: %v", err)
+	}
+	if err := m.programs.Rows.Lookup(here, &values); err != nil {
+		t.Errorf("the row of this process: %v", err)
+	}
+}
