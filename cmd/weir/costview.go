@@ -24,10 +24,11 @@ func (v *costView) render(r *cost.Report, by string) string {
 	hang(&v.b, "", top, v.width, nil)
 	v.b.WriteString("\n")
 	below := v.below(r)
-	// The screen has so many lines: a title, an empty line before and behind the table, its own title.
+	// The screen has so many lines. A title, empty lines before and behind the table, its own title, and
+	// how many are left out are no rows.
 	rows := len(r.Victims) + len(r.Owners) + len(r.CPUs)
 	if v.height > 0 {
-		rows = max(1, v.height-4-strings.Count(below, "\n"))
+		rows = max(1, v.height-5-strings.Count(below, "\n"))
 	}
 	switch by {
 	case "cpu":
