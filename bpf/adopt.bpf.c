@@ -91,48 +91,6 @@ static __always_inline struct holding *renew(struct tcp_sock *tp)
 	return bound ? h : NULL;
 }
 
-SEC("iter/tcp")
-int adopt(struct bpf_iter__tcp *ctx)
-{
-	struct tcp_sock *tp = tcp_of(ctx);
-	struct holding *h;
-	__u64 all;
-	bool whole;
-
-	if (!tp || !begun(tp) || !in_scope((__u64)cgroup_of((struct sock *)tp)))
-		return 0;
-	h = renew(tp);
-	if (!h)
-		return 0;
-	all = largest((struct sock *)tp);
-	whole = afford_all(h, all);
-	if (!hear(tp, whole ? WORD_OF_END : WORD_OF_WATCHED)) {
-		miss(h);
-	} else if (whole) {
-		have_all(h, all);
-	} else {
-		watch_first(tp, tp, h);
-		fit(tp, tp, h, ACKNOWLEDGED);
-	}
-	return 0;
-}
-
-/* even is the part of soft that each connection has of which the kernel does not tell. */
-static __always_inline __u64 even(struct holding *h)
-{
-	__u64 all = LARGEST, *n;
-	struct bound *b;
-	__u32 i;
-
-	each_pool(h, i) {
-		b = bound_of(h->pools[i]);
-		n = bpf_map_lookup_elem(&unheard, &h->pools[i]);
-		if (b && n)
-			all = least(all, b->soft / most(*n, 1));
-	}
-	return all;
-}
-
 /*
  * cap_send sets a send buffer that could become more than it may, for good: nobody looks
  * at it again, and TCP leaves it alone from then on.
@@ -154,6 +112,63 @@ static __always_inline void cap_receive(void *ctx, struct sock *sk, struct holdi
 
 	if (want != is && (want < could || is == h->rcvbuf))
 		set_rcvbuf(ctx, sk, h, want);
+}
+
+/*
+ * fix sets aside what a connection may have of which the kernel tells nothing but its end:
+ * one that nobody watched, before 6.12.
+ */
+static __always_inline void fix(struct tcp_sock *tp, struct holding *h)
+{
+	struct sock *sk = (struct sock *)tp;
+	__u64 may = least(share(h), LEAST_GRANT);
+
+	cap_receive(tp, sk, h, without(may, beyond(sk)) / 2);
+	cap_send(tp, sk, h, without(may, may_receive(sk)));
+	have_all(h, most(sk->sk_sndbuf, sk->sk_wmem_queued) + beyond(sk) + may_receive(sk));
+}
+
+SEC("iter/tcp")
+int adopt(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = tcp_of(ctx);
+	struct holding *h;
+	__u64 all;
+
+	if (!tp || !begun(tp) || !in_scope((__u64)cgroup_of((struct sock *)tp)))
+		return 0;
+	h = renew(tp);
+	if (!h)
+		return 0;
+	all = largest((struct sock *)tp);
+	h->word |= WORD_OF_MOMENTS & ~tp->bpf_sock_ops_cb_flags;
+	if (!hear(tp, WORD_OF_END)) {
+		miss(h);
+	} else if (!h->sndbuf && !h->rcvbuf && afford_all(h, all)) {
+		have_all(h, all);
+	} else if (hear(tp, WORD_OF_WATCHED)) {
+		watch_first(tp, tp, h);
+		fit(tp, tp, h, ACKNOWLEDGED);
+	} else {
+		fix(tp, h);
+	}
+	return 0;
+}
+
+/* even is the part of soft that each connection has of which the kernel does not tell. */
+static __always_inline __u64 even(struct holding *h)
+{
+	__u64 all = LARGEST, *n;
+	struct bound *b;
+	__u32 i;
+
+	each_pool(h, i) {
+		b = bound_of(h->pools[i]);
+		n = bpf_map_lookup_elem(&unheard, &h->pools[i]);
+		if (b && n)
+			all = least(all, b->soft / most(*n, 1));
+	}
+	return all;
 }
 
 SEC("iter/tcp")

@@ -320,7 +320,7 @@ struct bound {
 struct pool {
 	__u64 serial;  /* of the contract */
 	__u64 watched; /* bytes of those that are watched */
-	__u64 whole;   /* bytes of those that need not be */
+	__u64 whole;   /* bytes set aside for those that need not be */
 	__u64 most;    /* of both together, so far */
 	__u64 sockets; /* that are watched */
 	__u64 wholes;  /* and those that need not be */
@@ -332,7 +332,7 @@ struct pool {
 /* Who looks after what a socket holds. */
 enum __attribute__((packed)) care {
 	WATCHED = 0, /* its buffers are fitted to its share as that changes */
-	WHOLE = 1,   /* it may take all that TCP ever takes, and nobody watches it */
+	WHOLE = 1,   /* what it may take is set aside, and nobody watches it */
 	UNHEARD = 2, /* the kernel does not tell of it: fitted once, and in no sum of its pools */
 };
 
@@ -350,7 +350,8 @@ struct holding {
 	__u32 own_rcvbuf;
 	__u8 locks; /* which of those the application had set, SOCK_SNDBUF_LOCK and SOCK_RCVBUF_LOCK */
 	enum care care;
-	__u8 pad[2];
+	__u8 word; /* what TCP tells of it for our sake alone, BPF_SOCK_OPS_*_CB_FLAG */
+	__u8 calm; /* round trips that it has needed little for */
 	__u64 got; /* bytes that it had received when its receive buffer was fitted last */
 };
 

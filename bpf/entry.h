@@ -13,7 +13,8 @@ const volatile __u32 generation = 1;
 
 /* What TCP has to tell of a connection, BPF_SOCK_OPS_*_CB_FLAG: its end, and more where it is watched. */
 #define WORD_OF_END BPF_SOCK_OPS_STATE_CB_FLAG
-#define WORD_OF_WATCHED (WORD_OF_END | BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+#define WORD_OF_MOMENTS (BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG)
+#define WORD_OF_WATCHED (WORD_OF_END | WORD_OF_MOMENTS)
 
 /* let_go gives back what a socket has of its pools. */
 static __always_inline void let_go(struct holding *h)
@@ -50,23 +51,18 @@ static __always_inline bool find_pools(struct tcp_sock *tp, struct holding *h)
 	return any;
 }
 
-/*
- * afford_all says whether a connection may have all that it could ever take. One whose
- * buffers are fitted already has to be watched, or nobody would make them larger.
- */
+/* afford_all says whether a connection may have all that it could ever take. */
 static __always_inline bool afford_all(struct holding *h, __u64 all)
 {
 	__u32 i;
 
-	if (h->sndbuf || h->rcvbuf)
-		return false;
 	each_pool(h, i)
 		if (!affords(h->pools[i], all))
 			return false;
 	return true;
 }
 
-/* have_all lets it have that. */
+/* have_all sets aside what a connection may take, and lets it have that. */
 static __always_inline void have_all(struct holding *h, __u64 all)
 {
 	__u32 i;

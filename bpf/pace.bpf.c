@@ -12,6 +12,7 @@
  */
 #include "paces.h"
 #include "shares.h"
+#include "words.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -83,10 +84,11 @@ int pace(struct bpf_sock_ops *ops)
 	switch (ops->op) {
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG);
+		hear_of(ops, BPF_SOCK_OPS_RTT_CB_FLAG);
 		set_pace(ops);
 		break;
 	case BPF_SOCK_OPS_RTT_CB:
+		hear_of(ops, BPF_SOCK_OPS_RTT_CB_FLAG); /* who asked before us may have enough of it now */
 		set_pace(ops);
 		break;
 	}

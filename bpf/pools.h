@@ -45,6 +45,10 @@ struct {
 
 /* What a socket needs to work: two segments to send with their bookkeeping, a window to receive. */
 #define WORKING (148 << 10)
+/* What a connection has to be granted at least: 128 KiB for each direction, and two segments. */
+#define LEAST_GRANT (388 << 10)
+/* The part of what is left, one of so many, that it is granted. */
+#define GRANTS 64
 /* The part of soft, one of so many, that the windows of all connections at their beginning have. */
 #define EARLY 16
 
@@ -110,6 +114,22 @@ __noinline int affords(__u64 key, __u64 all)
 	struct pool *p = pool_of(key);
 
 	return !b || !p || (once(&p->whole) + all <= b->soft / 2 && in_use(p) + all <= b->soft);
+}
+
+/*
+ * granted is what a connection may have set aside that needs little; 0 if there is no room. As
+ * much as it needs where round trips are short, and a part of what is left where that is more.
+ */
+__noinline __u64 granted(__u64 key)
+{
+	struct bound *b = bound_of(key);
+	struct pool *p = pool_of(key);
+	__u64 left;
+
+	if (!b || !p)
+		return ~0ULL;
+	left = least(without(b->soft / 2, once(&p->whole)), without(b->soft, in_use(p)));
+	return left < LEAST_GRANT ? 0 : most(left / GRANTS, LEAST_GRANT);
 }
 
 /* early is what a connection may receive at first, besides all others that are there. */

@@ -6,13 +6,14 @@
  * were before. Where the bound has room for all that TCP may ever take for it, that is set
  * aside and nobody asks again. Else it runs before each write of the application, before
  * each packet that the connection sends, and whenever TCP has measured a round trip, and
- * fits the socket's buffers to its share (bpf/buffers.h).
+ * fits the socket's buffers to its share (bpf/buffers.h), until it is granted what it needs
+ * (bpf/grants.h). tcp_asks keeps applications from asking for more than was set aside.
  *
  * What it does not promise: that memory comes back at once. What is queued goes as
- * peers read. The kernel lets an empty socket take one full segment, and
- * SO_SNDBUFFORCE and SO_RCVBUFFORCE are not seen of connections that nobody watches.
+ * peers read. The kernel lets an empty socket take one full segment.
  */
-#include "entry.h"
+#include "asks.h"
+#include "grants.h"
 
 static __always_inline struct tcp_sock *tcp_of(struct bpf_sock_ops *ops)
 {
@@ -39,9 +40,10 @@ static __always_inline void begin(struct bpf_sock_ops *ops)
 		have_all(h, all);
 	} else {
 		word = WORD_OF_WATCHED;
+		h->word = WORD_OF_MOMENTS & ~ops->bpf_sock_ops_cb_flags;
 		watch_first(ops, tp, h);
 	}
-	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | word);
+	hear_of(ops, word);
 }
 
 /* look fits a connection that is watched. */
@@ -59,6 +61,8 @@ static __always_inline void look(struct bpf_sock_ops *ops, enum moment moment)
 		watch(h);
 	}
 	fit(ops, tp, h, moment);
+	if (moment == ACKNOWLEDGED && calms(tp, h))
+		grant(ops, tp, h);
 }
 
 static __always_inline void end(struct bpf_sock_ops *ops)
@@ -91,6 +95,16 @@ int tcp_memory(struct bpf_sock_ops *ops)
 			end(ops);
 		break;
 	}
+	return 1;
+}
+
+SEC("cgroup/setsockopt")
+int tcp_asks(struct bpf_sockopt *ctx)
+{
+	if (asks(ctx))
+		ctx->optlen = sizeof(__u32);
+	else if (ctx->optlen > SHOWN)
+		ctx->optlen = 0; /* as it is */
 	return 1;
 }
 

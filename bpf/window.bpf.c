@@ -15,6 +15,7 @@
  */
 #include "shares.h"
 #include "windows.h"
+#include "words.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -128,8 +129,11 @@ int window(struct bpf_sock_ops *ops)
 	switch (ops->op) {
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+		hear_of(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		set_window(ops);
+		break;
+	case BPF_SOCK_OPS_RTT_CB: /* who asked before us may have enough of it now */
+		hear_of(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
 		set_window(ops);

@@ -15,7 +15,7 @@ import (
 var memoryInfo = Info{
 	Name:    "tcp-memory",
 	Summary: "connections whose peers never read, without and with a bound on TCP memory: what they hold, a neighbour, and what a bound costs",
-	Arms:    []string{"alone", "unbounded", "bounded", "rr_off", "rr_on", "rr_watched", "rr_nested_1000"},
+	Arms:    []string{"alone", "unbounded", "bounded", "rr_off", "rr_on", "rr_granted", "rr_watched", "rr_nested_1000"},
 }
 
 // A memoryLab is two hosts with two wires. On the first, a workload stuffs connections over

@@ -77,7 +77,7 @@ func TestMemoryLab(t *testing.T) {
 			}
 		}
 	}
-	if len(r.Claims) != 10 || len(r.Series) != 2*len(l.loads)+len(l.talk.arms) || len(r.Ratios) == 0 {
+	if len(r.Claims) != 11 || len(r.Series) != 2*len(l.loads)+len(l.talk.arms) || len(r.Ratios) == 0 {
 		t.Errorf("%d claims, %d series, %d ratios", len(r.Claims), len(r.Series), len(r.Ratios))
 	}
 }
@@ -92,7 +92,7 @@ func TestMemoryLabTakesNoScheduler(t *testing.T) {
 
 // TestBoundPolicy gives the bounds of the lab to the parser of policies.
 func TestBoundPolicy(t *testing.T) {
-	all := []bounded{{"rr_on", "/a-1.slice/weir-lab-1", ample}, {"rr_watched", "/b", scarce}}
+	all := []bounded{{"rr_on", "/a-1.slice/weir-lab-1", ample}, {"rr_granted", "/g", enough}, {"rr_watched", "/b", scarce}}
 	for _, s := range stuffings() {
 		all = append(all, bounded{"stuffed" + s.suffix, "/c" + s.suffix, s.bound()})
 	}

@@ -15,10 +15,12 @@ import (
 const nesting = 1000
 
 // The bounds of those that talk: one that has room for all that the connection could ever
-// take, and one where what it takes has to be watched.
+// take, one that grants it what it needs once it is seen to need little, and one that has no
+// room for that, so that what it takes has to be watched.
 const (
 	ample  = "{soft: 1GiB, max: 2GiB}"
-	scarce = "{soft: 8MiB, max: 16MiB}"
+	enough = "{soft: 8MiB, max: 16MiB}"
+	scarce = "{soft: 512KiB, max: 1MiB}"
 )
 
 // A talking is a process that exchanges single bytes with itself over loopback, over one
@@ -50,7 +52,10 @@ func newTalking(repetitions int) talking {
 
 // talkers are those without their cgroups.
 func talkers() []talker {
-	return []talker{{arm: "rr_off"}, {arm: "rr_on", bound: ample}, {arm: "rr_watched", bound: scarce}, {arm: "rr_nested_1000", bound: ample}}
+	return []talker{
+		{arm: "rr_off"}, {arm: "rr_on", bound: ample}, {arm: "rr_granted", bound: enough},
+		{arm: "rr_watched", bound: scarce}, {arm: "rr_nested_1000", bound: enough},
+	}
 }
 
 // makeTalks makes the cgroups and the process.
@@ -99,7 +104,7 @@ func (l *memoryLab) talks(ctx context.Context) error {
 
 // known reports whether all that is claimed of talks is.
 func (l *memoryLab) known() bool {
-	for _, arm := range []string{"rr_on", "rr_nested_1000"} {
+	for _, arm := range []string{"rr_on", "rr_granted", "rr_nested_1000"} {
 		if l.talkRatio(arm).Half > precise {
 			return false
 		}

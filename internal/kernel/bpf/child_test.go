@@ -35,6 +35,8 @@ const (
 //	                open up to N connections; tells how many, and why no more
 //	listen ADDRESS  accept connections and never read
 //	write           write into all of these until they take no more
+//	converse N      exchange N single bytes over each; tells how many of them had a hundred in a row
+//	                that took less than 100 us
 //	ask N           ask for buffers of 2N bytes for all of them
 //	close           reset them
 //	uid N           go on as another user
@@ -76,6 +78,13 @@ func childMain(in io.Reader, out io.Writer) int {
 		case "write":
 			for _, c := range idle {
 				go pump(c)
+			}
+		case "converse":
+			n, _ := strconv.Atoi(words[1])
+			var quick int
+			if quick, err = converse(n); err == nil {
+				fmt.Fprintln(out, "ok", quick)
+				continue
 			}
 		case "ask":
 			n, _ := strconv.Atoi(words[1])
@@ -132,6 +141,32 @@ func stuff(n int, address string) error {
 		go pump(c)
 	}
 	return nil
+}
+
+// converse exchanges single bytes over each of those that are idle, and tells how many of them
+// had a hundred answers in a row within 100 us.
+func converse(n int) (quick int, err error) {
+	b := []byte{0}
+	for _, c := range idle {
+		row, most := 0, 0
+		for range n {
+			begin := time.Now()
+			if _, err := c.Write(b); err != nil {
+				return 0, err
+			}
+			if _, err := io.ReadFull(c, b); err != nil {
+				return 0, err
+			}
+			if row++; time.Since(begin) > 100*time.Microsecond {
+				row = 0
+			}
+			most = max(most, row)
+		}
+		if most >= 100 {
+			quick++
+		}
+	}
+	return quick, nil
 }
 
 // pump writes into a connection until that ends.

@@ -19,7 +19,7 @@ import (
 //	budgets departures turns paces windows
 //	                             the limits, and how connections below them are held back
 //	pools holdings               what sockets hold of TCP memory
-//	socket_create socket_ingress pace window tcp_memory refuse_*
+//	socket_create socket_ingress pace window tcp_memory tcp_asks refuse_*
 //	                             the attachments to the scope's cgroup
 //	links/IFINDEX                the attachment to each link (tcx)
 //	ingress/IFINDEX              the one to the ingress of those that limit it

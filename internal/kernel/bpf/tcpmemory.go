@@ -33,6 +33,7 @@ func (t boundTables) Close() {
 // memoryHooks is where the programs of TCP memory are attached.
 var memoryHooks = map[string]ebpf.AttachType{
 	tcpMemoryProgTcpMemory:      ebpf.AttachCGroupSockOps,
+	tcpMemoryProgTcpAsks:        ebpf.AttachCGroupSetsockopt,
 	tcpRefuseProgRefuseConnect4: ebpf.AttachCGroupInet4Connect,
 	tcpRefuseProgRefuseConnect6: ebpf.AttachCGroupInet6Connect,
 	tcpRefuseProgRefuseSyn:      ebpf.AttachCGroupInetIngress,

@@ -54,7 +54,8 @@ type tcpMemoryHolding struct {
 	OwnRcvbuf  uint32
 	Locks      uint8
 	Care       uint8
-	Pad        [2]uint8
+	Word       uint8
+	Calm       uint8
 	Got        uint64
 }
 
@@ -64,6 +65,45 @@ type tcpMemoryIdentity struct {
 	Device  uint32
 	Inode   uint64
 	Cgroup1 uint64
+}
+
+type tcpMemoryPaced struct {
+	_       structs.HostLayout
+	Window  uint64
+	Limits  uint64
+	Heard   uint64
+	Nearest uint64
+	Judged  uint64
+	Unpaced uint64
+	Sent    uint64
+	Wire    uint32
+	Payload uint32
+	Head    uint32
+	Pace    uint32
+	Own     uint32
+	Mean    uint32
+	Wider   uint32
+	Pad     uint32
+	Stakes  [28]struct {
+		_       structs.HostLayout
+		Budget  uint16
+		Serial  uint16
+		Hook    uint32
+		Charged uint64
+		Flow    struct {
+			_      structs.HostLayout
+			Window uint64
+			Load   uint64
+			Vote   uint64
+			Due    uint64
+			Since  uint64
+			Used   uint64
+			Fresh  uint64
+			Size   uint64
+			Low    uint32
+			Exact  uint32
+		}
+	}
 }
 
 type tcpMemoryPool struct {
@@ -90,8 +130,11 @@ const (
 	tcpMemoryMapExes        = "exes"
 	tcpMemoryMapHoldings    = "holdings"
 	tcpMemoryMapIdentities  = "identities"
+	tcpMemoryMapPaces       = "paces"
 	tcpMemoryMapPools       = "pools"
 	tcpMemoryMapUsers       = "users"
+	tcpMemoryMapWindows     = "windows"
+	tcpMemoryProgTcpAsks    = "tcp_asks"
 	tcpMemoryProgTcpMemory  = "tcp_memory"
 	tcpMemoryVarAskedRcvbuf = "asked_rcvbuf"
 	tcpMemoryVarAskedSndbuf = "asked_sndbuf"
@@ -140,6 +183,7 @@ type tcpMemorySpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type tcpMemoryProgramSpecs struct {
+	TcpAsks   *ebpf.ProgramSpec `ebpf:"tcp_asks"`
 	TcpMemory *ebpf.ProgramSpec `ebpf:"tcp_memory"`
 }
 
@@ -154,8 +198,10 @@ type tcpMemoryMapSpecs struct {
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Holdings   *ebpf.MapSpec `ebpf:"holdings"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
+	Paces      *ebpf.MapSpec `ebpf:"paces"`
 	Pools      *ebpf.MapSpec `ebpf:"pools"`
 	Users      *ebpf.MapSpec `ebpf:"users"`
+	Windows    *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // tcpMemoryVariableSpecs contains global variables before they are loaded into the kernel.
@@ -194,8 +240,10 @@ type tcpMemoryMaps struct {
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Holdings   *ebpf.Map `ebpf:"holdings"`
 	Identities *ebpf.Map `ebpf:"identities"`
+	Paces      *ebpf.Map `ebpf:"paces"`
 	Pools      *ebpf.Map `ebpf:"pools"`
 	Users      *ebpf.Map `ebpf:"users"`
+	Windows    *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *tcpMemoryMaps) Close() error {
@@ -207,8 +255,10 @@ func (m *tcpMemoryMaps) Close() error {
 		m.Exes,
 		m.Holdings,
 		m.Identities,
+		m.Paces,
 		m.Pools,
 		m.Users,
+		m.Windows,
 	)
 }
 
@@ -225,11 +275,13 @@ type tcpMemoryVariables struct {
 //
 // It can be passed to loadTcpMemoryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type tcpMemoryPrograms struct {
+	TcpAsks   *ebpf.Program `ebpf:"tcp_asks"`
 	TcpMemory *ebpf.Program `ebpf:"tcp_memory"`
 }
 
 func (p *tcpMemoryPrograms) Close() error {
 	return _TcpMemoryClose(
+		p.TcpAsks,
 		p.TcpMemory,
 	)
 }

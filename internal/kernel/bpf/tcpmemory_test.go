@@ -1,7 +1,9 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
@@ -286,6 +290,117 @@ func TestMemoryHoldsWhoAsks(t *testing.T) {
 	c.do("write")
 	if most := w.peak(2 * time.Second); most > 4<<20*11/10 {
 		t.Errorf("%d bytes held: %+v", most, poolOf(t, g, plan.FirstID))
+	}
+}
+
+// answering listens at the far end and answers so many bytes of each connection, one at a time;
+// then it does not read any more.
+func (w *wire) answering(bytes int) string {
+	w.t.Helper()
+	l := w.listen(w.there, w.to4(0))
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			w.t.Cleanup(func() { c.Close() })
+			go func() {
+				b := []byte{0}
+				for range bytes {
+					if _, err := io.ReadFull(c, b); err != nil {
+						return
+					}
+					if _, err := c.Write(b); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).String()
+}
+
+// TestMemoryGrants has connections that need little, which nobody watches then. Whatever they
+// ask for and write later, they are held to what was set aside for them.
+func TestMemoryGrants(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "ss")
+	const connections, exchanges = 24, 400
+	bound := policy.TCPMemory{Soft: 8 << 20, Max: 16 << 20}
+	w := newWire(t)
+	g, c := w.bounded(t, bound)
+	c.do("connect %d %s", connections, w.answering(exchanges))
+	quick, err := strconv.Atoi(c.do("converse %d", exchanges))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := read[poolKey, tcpMemoryPool](g.memory.pools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted uint64
+	for _, p := range all {
+		granted = p.Wholes
+		if p.Whole > uint64(bound.Soft)/2 || p.Sockets+p.Wholes != connections {
+			t.Errorf("%+v", p)
+		}
+	}
+	t.Logf("%d of %d had short round trips, %d were granted what they need: %+v", quick, connections, granted, all)
+	if int(granted) < min(quick, 10) {
+		t.Errorf("%d of %d had short round trips, %d were granted what they need", quick, connections, granted)
+	}
+	if granted > 0 {
+		t.Run("asks in vain", func(t *testing.T) { asksInVain(t, w, borrow(t, c.pid)) })
+	}
+	c.do("ask 2000000")
+	c.do("write")
+	if most, p := w.peak(2*time.Second), poolOf(t, g, plan.FirstID); most > uint64(bound.Max)*11/10 || p.Most > uint64(bound.Max)*11/10 {
+		t.Errorf("%d bytes held: %+v", most, p)
+	}
+	c.do("close")
+	p := poolOf(t, g, plan.FirstID)
+	for begin := time.Now(); p.Sockets > 0 && time.Since(begin) < 5*time.Second; time.Sleep(50 * time.Millisecond) {
+		p = poolOf(t, g, plan.FirstID)
+	}
+	if p.Sockets != 0 || p.May != 0 {
+		t.Errorf("after the last connection: %+v", p)
+	}
+}
+
+// asksInVain asks for larger buffers of a connection that was granted its own.
+func asksInVain(t *testing.T, w *wire, fd int) {
+	t.Helper()
+	for option, force := range map[int]int{unix.SO_SNDBUF: unix.SO_SNDBUFFORCE, unix.SO_RCVBUF: unix.SO_RCVBUFFORCE} {
+		was := bufferOf(t, fd, option)
+		for _, option := range []int{option, force} {
+			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, option, 300<<10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Longer than what the kernel shows the program.
+		long := make([]byte, 20000)
+		binary.NativeEndian.PutUint32(long, 200<<10)
+		if err := unix.SetsockoptString(fd, unix.SOL_SOCKET, option, string(long)); err != nil {
+			t.Fatal(err)
+		}
+		if is := bufferOf(t, fd, option); is != was {
+			t.Errorf("option %d was %d, and is %d", option, was, is)
+		}
+	}
+	if h, known := sockets(t, w.room).Holding(fd); !known || h.Send.Own != 400<<10 || h.Receive.Own != 400<<10 || !h.Send.Set || !h.Receive.Set {
+		t.Errorf("its application gets back %+v", h)
+	}
+	const soBufLock = 72
+	err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, soBufLock, 0)
+	if errors.Is(err, unix.ENOPROTOOPT) { // before 5.14
+		return
+	}
+	locks, err2 := unix.GetsockoptInt(fd, unix.SOL_SOCKET, soBufLock)
+	if err := errors.Join(err, err2); err != nil || locks != sendLock|receiveLock {
+		t.Errorf("locks %d, %v", locks, err)
+	}
+	if h, _ := sockets(t, w.room).Holding(fd); h.Send.Set || h.Receive.Set {
+		t.Errorf("TCP gets back %+v", h)
 	}
 }
 

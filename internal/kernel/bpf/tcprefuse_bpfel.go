@@ -54,7 +54,8 @@ type tcpRefuseHolding struct {
 	OwnRcvbuf  uint32
 	Locks      uint8
 	Care       uint8
-	Pad        [2]uint8
+	Word       uint8
+	Calm       uint8
 	Got        uint64
 }
 
