@@ -18,6 +18,8 @@
 const volatile __u32 asked_sndbuf;
 const volatile __u32 asked_rcvbuf;
 
+#define SOL_TCP 6
+#define TCP_WINDOW_CLAMP 10
 #define SOL_SOCKET 1
 #define SO_SNDBUF 7
 #define SO_RCVBUF 8
@@ -72,6 +74,10 @@ static __always_inline void set_sndbuf(void *ctx, struct sock *sk, struct holdin
 		h->sndbuf = sk->sk_sndbuf; /* the kernel has a least and a largest */
 }
 
+/*
+ * set_rcvbuf also lets the window follow: TCP bounds it by the buffer that a connection began
+ * with, and makes it follow only a buffer that it tunes itself. Before 5.11 it stays there.
+ */
 static __always_inline void set_rcvbuf(void *ctx, struct sock *sk, struct holding *h, __u32 bytes)
 {
 	__u8 locks = BPF_CORE_READ_BITFIELD(sk, sk_userlocks);
@@ -81,8 +87,11 @@ static __always_inline void set_rcvbuf(void *ctx, struct sock *sk, struct holdin
 		h->own_rcvbuf = sk->sk_rcvbuf;
 		h->locks = (h->locks & ~SOCK_RCVBUF_LOCK) | (locks & SOCK_RCVBUF_LOCK);
 	}
-	if (!bpf_setsockopt(ctx, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half)))
-		h->rcvbuf = sk->sk_rcvbuf;
+	if (bpf_setsockopt(ctx, SOL_SOCKET, SO_RCVBUF, &half, sizeof(half)))
+		return;
+	h->rcvbuf = sk->sk_rcvbuf;
+	if (((struct tcp_sock *)sk)->window_clamp < h->rcvbuf)
+		bpf_setsockopt(ctx, SOL_TCP, TCP_WINDOW_CLAMP, &h->rcvbuf, sizeof(h->rcvbuf));
 }
 
 /*
@@ -178,7 +187,7 @@ static __always_inline __u32 lend_receive(void *ctx, struct tcp_sock *tp, struct
 	struct sock *sk = (struct sock *)tp;
 	__u64 got = tp->bytes_received;
 	__u32 is = sk->sk_rcvbuf;
-	bool filled = got - h->got > is;
+	bool filled = got - h->got > is / 2; /* as much as the window offers in a round trip */
 
 	fit_receive(ctx, sk, h, may, filled ? 2 * (__u64)is : 0);
 	if (filled || (__u32)sk->sk_rcvbuf < is)

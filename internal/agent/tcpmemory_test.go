@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -153,4 +155,56 @@ func TestMemoryBound(t *testing.T) {
 			t.Errorf("%d bytes held after peers read; status: %+v", peak, j)
 		}
 	})
+}
+
+// carried has iperf3 send one flow for some seconds, from here or to here, and returns what
+// came in, Mbit/s of payload, its slow start included.
+func (b *bench) carried(t *testing.T, cgroup string, seconds int, args ...string) float64 {
+	t.Helper()
+	var out strings.Builder
+	args = append([]string{"--client", b.far.IPv4.Addr().String(), "--port", "5201", "--time", fmt.Sprint(seconds), "--congestion", "cubic", "--json"}, args...)
+	wait(t, start(t, b.here, cgroup, &out, "iperf3", args...), &out)
+	var d download
+	if err := json.Unmarshal([]byte(out.String()), &d); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	return d.End.Received.BitsPerSecond / 1e6
+}
+
+// TestMemoryFarAway has one flow over a path of 50 ms, in a budget that suffices for it: 16 times
+// what is under way on such a path, for each connection, of which iperf3 has two.
+func TestMemoryFarAway(t *testing.T) {
+	testutil.Needs(t, "sock_ops", "BTF", "netem qdisc")
+	const mbit, ms, seconds = 20, 50, 8
+	const soft = 2 * 16 * mbit * 125 * ms // bytes
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	for _, end := range []struct {
+		ns  *testutil.Namespace
+		dev string
+	}{{b.here, b.link.Name}, {b.there, b.far.Name}} {
+		end.ns.Output("tc", "qdisc", "replace", "dev", end.dev, "root", "netem", "delay", fmt.Sprintf("%dms", ms/2), "rate", fmt.Sprintf("%dmbit", mbit), "limit", "300")
+	}
+	b.iperfServer(t, 5201)
+	got := map[string][2]float64{} // without a bound, and with one
+	for turn := range 2 {
+		if turn == 1 {
+			b.apply(t, bounded(group, fmt.Sprintf("{soft: %dKiB, max: %dKiB}", soft>>10, soft>>9)))
+		}
+		for direction, args := range map[string][]string{"sent": nil, "received": {"--reverse"}} {
+			rates := got[direction]
+			rates[turn] = b.carried(t, dir, seconds, args...)
+			got[direction] = rates
+		}
+	}
+	j := b.judgedMemory(t)
+	t.Logf("Mbit/s without a bound and with %d bytes: %v; %s", soft, got, j.Evidence)
+	for direction, rates := range got {
+		if rates[1] < 0.98*rates[0] || rates[0] < 0.8*mbit {
+			t.Errorf("%s: %.2f Mbit/s without a bound, %.2f with one", direction, rates[0], rates[1])
+		}
+	}
+	if j.Verdict != plan.Kept || j.Memory.Pool.Most == 0 {
+		t.Errorf("status: %+v", j)
+	}
 }
