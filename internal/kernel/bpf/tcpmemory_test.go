@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -404,32 +405,81 @@ func asksInVain(t *testing.T, w *wire, fd int) {
 	}
 }
 
-// TestMemoryWitness has the kernel itself count what a workload's sockets hold: v1's memory
-// controller, which tells TCP from all else where a limit was set before the first socket.
+// TestMemoryWitness has the kernel itself count what a workload's sockets hold, in each hierarchy
+// that it counts in: v1's memory controller tells TCP from all else where a limit was set before
+// the first socket, v2's tells sockets, of which the workload has no others.
 func TestMemoryWitness(t *testing.T) {
 	testutil.Needs(t, "sock_ops", "BTF", "ss")
-	v1 := testutil.Cgroup1(t, "memory")
-	file := func(name string) string { return filepath.Join(v1, "memory.kmem.tcp."+name) }
-	write := func(path string, value int) {
+	const most = 16 << 20
+	judge := func(t *testing.T, g *Generation, counted, held uint64) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(strconv.Itoa(value)), 0o644); err != nil {
+		t.Logf("the kernel counted %d, ss %d; %+v", counted, held, poolOf(t, g, plan.FirstID))
+		if counted > most*11/10 || counted < held/2 {
+			t.Errorf("the kernel counted %d bytes, ss %d; the bound is %d", counted, held, most)
+		}
+	}
+	write := func(t *testing.T, path, value string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := newWire(t)
-	const most = 16 << 20
-	g, c := w.bounded(t, policy.TCPMemory{Soft: most / 2, Max: most})
-	write(file("limit_in_bytes"), 1<<30)
-	write(filepath.Join(v1, "cgroup.procs"), c.pid)
-	c.do("stuff 150 %s", w.deaf())
-	held := w.peak(2 * time.Second)
-	text, err := os.ReadFile(file("max_usage_in_bytes"))
+	t.Run("v1", func(t *testing.T) {
+		v1 := testutil.Cgroup1(t, "memory")
+		w := newWire(t)
+		g, c := w.bounded(t, policy.TCPMemory{Soft: most / 2, Max: most})
+		write(t, filepath.Join(v1, "memory.kmem.tcp.limit_in_bytes"), strconv.Itoa(1<<30))
+		write(t, filepath.Join(v1, "cgroup.procs"), strconv.Itoa(c.pid))
+		c.do("stuff 150 %s", w.deaf())
+		held := w.peak(2 * time.Second)
+		text, err := os.ReadFile(filepath.Join(v1, "memory.kmem.tcp.max_usage_in_bytes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		judge(t, g, counted, held)
+	})
+	t.Run("v2", func(t *testing.T) {
+		testutil.Needs(t, "v2 memory")
+		w := newWire(t)
+		control := filepath.Join(filepath.Dir(w.room.Cgroup), "cgroup.subtree_control")
+		was, err := os.ReadFile(control)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(strings.Fields(string(was)), "memory") {
+			write(t, control, "+memory")
+			t.Cleanup(func() { write(t, control, "-memory") })
+		}
+		g, c := w.bounded(t, policy.TCPMemory{Soft: most / 2, Max: most})
+		c.do("stuff 150 %s", w.deaf())
+		var held, counted uint64
+		for begin := time.Now(); time.Since(begin) < 2*time.Second; time.Sleep(50 * time.Millisecond) {
+			held, counted = max(held, holding(t, w.here)), max(counted, socksOf(t, w.room.Cgroup))
+		}
+		judge(t, g, counted, held)
+	})
+}
+
+// socksOf is what a cgroup's sockets hold, as v2's memory controller counts it, bytes.
+func socksOf(t *testing.T, cgroup string) uint64 {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(cgroup, "memory.stat"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	t.Logf("v1 counted %d at most, ss %d; %+v", counted, held, poolOf(t, g, plan.FirstID))
-	if err != nil || counted > most*11/10 || counted < held/2 {
-		t.Errorf("v1 counted %d bytes (%v), ss %d; the bound is %d", counted, err, held, most)
+	for line := range strings.Lines(string(text)) {
+		if value, is := strings.CutPrefix(line, "sock "); is {
+			n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
 	}
+	t.Fatalf("no sock in %s", text)
+	return 0
 }

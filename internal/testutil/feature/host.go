@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,6 +175,21 @@ func mounted1(controller string) probe {
 	return func() error {
 		at, err := Cgroup1Mount(controller)
 		if err == nil && at == "" {
+			return errAbsent
+		}
+		return err
+	}
+}
+
+// controls2 is whether the v2 hierarchy has a controller.
+func controls2(controller string) probe {
+	return func() error {
+		at, err := Cgroup2Mount()
+		if err != nil {
+			return err
+		}
+		all, err := os.ReadFile(filepath.Join(at, "cgroup.controllers"))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.Contains(strings.Fields(string(all)), controller) {
 			return errAbsent
 		}
 		return err
