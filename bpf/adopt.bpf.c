@@ -98,7 +98,7 @@ static __always_inline struct holding *renew(struct tcp_sock *tp)
 static __always_inline void cap_send(void *ctx, struct sock *sk, struct holding *h, __u64 may)
 {
 	__u32 is = sk->sk_sndbuf, could = could_send(sk, h);
-	__u32 want = least(most(without(may, beyond(sk)), LEAST_SEND), could);
+	__u32 want = least(most(without(may, ever_beyond(sk)), LEAST_SEND), could);
 
 	if (want != is && (want < could || is == h->sndbuf))
 		set_sndbuf(ctx, sk, h, want);
@@ -123,9 +123,9 @@ static __always_inline void fix(struct tcp_sock *tp, struct holding *h)
 	struct sock *sk = (struct sock *)tp;
 	__u64 may = least(share(h), LEAST_GRANT);
 
-	cap_receive(tp, sk, h, without(may, beyond(sk)) / 2);
+	cap_receive(tp, sk, h, without(may, ever_beyond(sk)) / 2);
 	cap_send(tp, sk, h, without(may, may_receive(sk)));
-	have_all(h, most(sk->sk_sndbuf, sk->sk_wmem_queued) + beyond(sk) + may_receive(sk));
+	have_all(h, most(sk->sk_sndbuf, sk->sk_wmem_queued) + ever_beyond(sk) + may_receive(sk));
 }
 
 SEC("iter/tcp")

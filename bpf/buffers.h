@@ -34,14 +34,28 @@ const volatile __u32 asked_rcvbuf;
 /* The largest that are worth asking for: the kernel takes no more. */
 #define LARGEST (1 << 30)
 
+/*
+ * filled is how far a segment is filled: to half of what its peer has ever offered at most. That
+ * changes only between two writes, each of which we are asked about.
+ */
+static __always_inline __u32 filled(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	return least(sk->sk_gso_max_size, most(tp->max_window / 2, tp->mss_cache));
+}
+
 /* segment is what one takes in a send queue. */
-static __always_inline __u32 segment(struct sock *sk) { return sk->sk_gso_max_size + BOOKS; }
+static __always_inline __u32 segment(struct sock *sk) { return filled(sk) + BOOKS; }
 
 /*
  * beyond is what a send queue may hold beyond its buffer: a segment once begun is filled, and
  * begun anew where TCP has sent a part of it, which waits for its acknowledgement.
  */
 static __always_inline __u32 beyond(struct sock *sk) { return 2 * segment(sk); }
+
+/* ever_beyond is that of a connection that nobody watches, whose peer may offer more. */
+static __always_inline __u32 ever_beyond(struct sock *sk) { return 2 * (sk->sk_gso_max_size + BOOKS); }
 
 /* largest is all that TCP may ever take for a connection. */
 static __always_inline __u64 largest(struct sock *sk)
@@ -50,7 +64,7 @@ static __always_inline __u64 largest(struct sock *sk)
 	__u64 sends = most(net->ipv4.sysctl_tcp_wmem[2], asked_sndbuf);
 	__u64 receives = most(net->ipv4.sysctl_tcp_rmem[2], asked_rcvbuf);
 
-	return sends + beyond(sk) + receives;
+	return sends + ever_beyond(sk) + receives;
 }
 
 static __always_inline void throttled(struct holding *h)
@@ -169,7 +183,7 @@ static __always_inline __u32 may_send(struct sock *sk)
 	if (!sk->sk_write_queue.qlen)
 		return queued;
 	last = BPF_CORE_READ(sk, sk_write_queue.prev, len);
-	return queued + without(sk->sk_gso_max_size, last);
+	return queued + without(filled(sk), last);
 }
 
 /* may_receive is what a connection's receive queue holds, or may take at once. */
@@ -187,10 +201,10 @@ static __always_inline __u32 lend_receive(void *ctx, struct tcp_sock *tp, struct
 	struct sock *sk = (struct sock *)tp;
 	__u64 got = tp->bytes_received;
 	__u32 is = sk->sk_rcvbuf;
-	bool filled = got - h->got > is / 2; /* as much as the window offers in a round trip */
+	bool full = got - h->got > is / 2; /* as much as the window offers in a round trip */
 
-	fit_receive(ctx, sk, h, may, filled ? 2 * (__u64)is : 0);
-	if (filled || (__u32)sk->sk_rcvbuf < is)
+	fit_receive(ctx, sk, h, may, full ? 2 * (__u64)is : 0);
+	if (full || (__u32)sk->sk_rcvbuf < is)
 		h->got = got;
 	return may_receive(sk);
 }

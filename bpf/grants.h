@@ -62,15 +62,15 @@ static __always_inline void grant(struct bpf_sock_ops *ops, struct tcp_sock *tp,
 	struct sock *sk = (struct sock *)tp;
 	__u64 all = grant_of(h), each;
 
-	if (all < LEAST_GRANT || all < LEAST_GRANT - WORKING + beyond(sk) || limited(tp))
+	if (all < LEAST_GRANT || all < LEAST_GRANT - WORKING + ever_beyond(sk) || limited(tp))
 		return;
-	each = (all - beyond(sk)) / 2;
+	each = (all - ever_beyond(sk)) / 2;
 	set_sndbuf(ops, sk, h, least(each, least(could_send(sk, h), asked_sndbuf)));
 	set_rcvbuf(ops, sk, h, least(each, least(could_receive(sk, h), asked_rcvbuf)));
 	if ((__u32)sk->sk_sndbuf > each || (__u32)sk->sk_rcvbuf > each)
 		return; /* they could not be set */
 	let_go(h);
-	have_all(h, sk->sk_sndbuf + beyond(sk) + sk->sk_rcvbuf);
+	have_all(h, sk->sk_sndbuf + ever_beyond(sk) + sk->sk_rcvbuf);
 	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~h->word);
 }
 

@@ -154,6 +154,8 @@ struct sock {
 struct tcp_sock {
 	__u64 bytes_received;  /* of payload */
 	__u64 tcp_clock_cache; /* when it last looked at the clock, ns */
+	__u32 max_window;      /* the most that its peer has offered it so far, bytes */
+	__u32 mss_cache;
 	__u32 srtt_us;	       /* the round trip, times 8; 0: not yet */
 	__u32 window_clamp;    /* the most that it offers its peer, bytes */
 	__u8 bpf_sock_ops_cb_flags;
