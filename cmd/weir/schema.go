@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -88,6 +89,7 @@ func schemaOf(name string) ([]byte, error) {
 	reflector := jsonschema.Reflector{
 		Anonymous:                 true,
 		AllowAdditionalProperties: true, // a later 1.x may add keys
+		Namer:                     nameInSchema,
 	}
 	s := reflector.Reflect(f.value)
 	s.Title = f.title
@@ -107,6 +109,14 @@ func schemaOf(name string) ([]byte, error) {
 		return nil, fmt.Errorf("encode schema %s: %w", name, err)
 	}
 	return append(text, '\n'), nil
+}
+
+// nameInSchema names a type, which is its name but where two share one.
+func nameInSchema(t reflect.Type) string {
+	if t == reflect.TypeFor[policy.TCPMemory]() {
+		return "TCPMemoryBound" // plan.TCPMemory is the host's
+	}
+	return t.Name()
 }
 
 // printJSON prints a value, indented, alone on standard output.

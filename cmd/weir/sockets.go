@@ -26,6 +26,10 @@ its tcp_mem, which is one for all. What a socket holds is what it has received a
 nobody has read, what it has to send or has no acknowledgement of, and a little
 that is reserved, all as the kernel charges it: more than the data in it. The most
 that may be received is its rcvbuf; who writes has to wait above its sndbuf.
+Of a workload with tcp-memory it says how much of its bound is in use, or free to
+take for its sockets without asking, and the most of that so far; how often a
+buffer was made smaller, and a connection squeezed or refused. Buffers of its
+sockets are their own, capped, or squeezed to the least.
 All network namespaces are looked at that have a process. A socket without one was
 closed and still has something to send, or is the kernel's own. One that is not
 accepted yet counts as its listener's. Without a policy no workload claims any, and
@@ -89,6 +93,7 @@ func (v *socketsView) render(r *agent.SocketReport) string {
 	switch {
 	case len(r.Holders) > 0:
 		v.sums(r.Holders)
+		v.bounds(r.Holders)
 		v.sockets(r.Holders)
 		v.left(r.Holders)
 	case v.of != "":
@@ -117,6 +122,40 @@ func (v *socketsView) sums(all []agent.SocketHolder) {
 	t.render(&v.b, v.painter, "", v.width)
 }
 
+// bounds shows what workloads have of what they may hold.
+func (v *socketsView) bounds(all []agent.SocketHolder) {
+	t := table{columns: []column{
+		{title: "bounded"}, {title: "in use", right: true}, {title: "highest", right: true, rank: 1}, {title: "soft", right: true, rank: 2},
+		{title: "max", right: true}, {title: "full", right: true}, {title: "throttled", right: true, rank: 3}, {title: "squeezed", right: true, rank: 4},
+		{title: "refused", right: true, rank: 3},
+	}}
+	for _, h := range all {
+		if h.Memory == nil {
+			continue
+		}
+		b, p := h.Memory.Bound, h.Memory.Pool
+		cells := plainCells(h.Workload, amount(p.May), amount(p.Most), amount(uint64(b.Soft)), amount(uint64(b.Max)), percent(h.Memory.Full()),
+			grouped(p.Throttled), grouped(p.Squeezed), grouped(p.Refused))
+		cells[5].colour = v.fullness(h.Memory)
+		t.add(cells...)
+	}
+	if len(t.rows) > 0 {
+		v.b.WriteString("\n")
+	}
+	t.render(&v.b, v.painter, "", v.width)
+}
+
+// fullness is how what is above its bounds looks.
+func (p painter) fullness(m *plan.MemoryJudged) func(string) string {
+	switch {
+	case m.Pool.May > uint64(m.Bound.Max):
+		return p.red
+	case m.Pool.May > uint64(m.Bound.Soft):
+		return p.yellow
+	}
+	return nil
+}
+
 // sockets shows those that are told, who holds most first.
 func (v *socketsView) sockets(all []agent.SocketHolder) {
 	type row struct {
@@ -138,11 +177,11 @@ func (v *socketsView) sockets(all []agent.SocketHolder) {
 	t := table{columns: []column{
 		{title: "workload"}, {title: "state", rank: 4}, {title: "local", rank: 5}, {title: "peer", rank: 1}, {title: "process"},
 		{title: "held", right: true}, {title: "received", right: true, rank: 3}, {title: "rcvbuf", right: true, rank: 6},
-		{title: "to send", right: true, rank: 2}, {title: "sndbuf", right: true, rank: 6},
+		{title: "to send", right: true, rank: 2}, {title: "sndbuf", right: true, rank: 6}, {title: "buffers", rank: 3},
 	}}
 	for _, s := range rows {
 		t.add(plainCells(s.workload, stateOf(s.SocketUse), s.Local, cmp.Or(s.Peer, "*"), processOf(s.Processes), amount(s.Held),
-			amount(s.Receive), amount(s.ReceiveBuffer), amount(s.Send), amount(s.SendBuffer))...)
+			amount(s.Receive), amount(s.ReceiveBuffer), amount(s.Send), amount(s.SendBuffer), fitted(s.Bound))...)
 	}
 	if len(rows) > 0 {
 		v.b.WriteString("\n")
@@ -158,6 +197,19 @@ func stateOf(s agent.SocketUse) string {
 		return s.State + ", " + s.Protocol
 	}
 	return s.State
+}
+
+// fitted says what a bound has made of a socket's buffers.
+func fitted(h *plan.Holding) string {
+	switch {
+	case h == nil:
+		return ""
+	case h.Squeezed:
+		return "squeezed"
+	case h.Capped:
+		return "capped"
+	}
+	return "its own"
 }
 
 // processOf names one of the processes that have a socket open.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
 )
 
 // socketReport is two workloads, and what nobody claims.
@@ -36,6 +37,14 @@ func socketReport() *agent.SocketReport {
 	web := &r.Holders[2].Sockets[0]
 	web.Accepted, web.Processes = false, append(web.Processes, agent.SocketProcess{PID: 801, Name: "nginx"}, agent.SocketProcess{PID: 802, Name: "nginx"})
 	return r
+}
+
+// bounded gives the first workload a bound.
+func bounded(r *agent.SocketReport) {
+	r.Holders[0].Memory = &plan.MemoryJudged{
+		Bound: policy.TCPMemory{Soft: 4 << 20, Max: 8 << 20},
+		Pool:  plan.Pool{May: 6 << 20, Most: 8 << 20, Sockets: 3, Throttled: 1204, Squeezed: 3},
+	}
 }
 
 func TestSocketsView(t *testing.T) {
@@ -103,6 +112,46 @@ not shown: 1 empty socket (--all)
 TCP memory: 150 MiB of 190 MiB (pressure from 143 MiB)
 warning: not all processes could be looked at: read sockets of process 7:
          permission denied
+`},
+		{"bounded", 120, func(r *agent.SocketReport) {
+			bounded(r)
+			r.Holders[0].Sockets[0].Bound = &plan.Holding{Counts: 5 << 20, Capped: true}
+			r.Holders[0].Sockets[1].Bound = &plan.Holding{Counts: 12 << 10, Capped: true, Squeezed: true}
+			r.Holders[2].Sockets[0].Bound = &plan.Holding{Counts: 6 << 20}
+		}, `
+workload   sockets      held  received   to send
+backup           3  4.00 MiB  4.25 KiB  3.99 MiB
+unclaimed      130  1.00 MiB  1.00 MiB       0 B
+web              1   113 KiB   113 KiB       0 B
+
+bounded    in use   highest      soft       max  full  throttled  squeezed  refused
+backup   6.00 MiB  8.00 MiB  4.00 MiB  8.00 MiB  75 %      1,204         3        0
+
+workload  state         peer                  process                   held  received   to send  buffers
+backup    established   192.0.2.7:873         730 rsync             4.00 MiB       0 B  3.99 MiB  capped
+web       not accepted  [2001:db8::17]:51034  800 nginx and 2 more   113 KiB   113 KiB       0 B  its own
+backup    established   192.0.2.8:873         731 rsync             8.00 KiB  4.25 KiB       0 B  squeezed
+not shown: 130 sockets that no workload claims, 1 empty socket (--all)
+
+TCP memory: 34.0 MiB of 190 MiB (pressure from 143 MiB)
+`},
+		{"bounded, narrow", 40, bounded, `
+workload   sockets      held   to send
+backup           3  4.00 MiB  3.99 MiB
+unclaimed      130  1.00 MiB       0 B
+web              1   113 KiB       0 B
+
+bounded    in use       max  full
+backup   6.00 MiB  8.00 MiB  75 %
+
+workload  process                   held
+backup    730 rsync             4.00 MiB
+web       800 nginx and 2 more   113 KiB
+backup    731 rsync             8.00 KiB
+not shown: 130 sockets that no workload
+claims, 1 empty socket (--all)
+
+TCP memory: 34.0 MiB of 190 MiB (pressure from 143 MiB)
 `},
 		{"by cgroups, limits unknown", 80, func(r *agent.SocketReport) {
 			r.Holders[0].Workload, r.Holders[0].Cgroup = "", "/system.slice/backup.service"

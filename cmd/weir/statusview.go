@@ -176,6 +176,11 @@ func (v *statusView) promises(s *agent.Status) {
 	for _, where := range slices.Sorted(maps.Keys(unprovable)) {
 		hang(&v.b, "  not provable on "+where+": ", unprovable[where], v.width, v.dim)
 	}
+	for _, j := range s.Promises {
+		if _, measured, _ := strings.Cut(j.Evidence, "; "); j.Memory != nil && j.Verdict != plan.Broken {
+			hang(&v.b, "  sockets of "+j.Workload+": ", measured, v.width, v.dim)
+		}
+	}
 	v.limits(s.Limits)
 	for _, w := range s.Weights {
 		hang(&v.b, "  "+w.Workload+": ", w.String(), v.width, v.dim)

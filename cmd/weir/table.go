@@ -173,6 +173,14 @@ func grouped(n uint64) string {
 	return digits
 }
 
+// percent renders a part of a whole: 7 %, 0.3 %.
+func percent(p float64) string {
+	if p > 0 && p < 0.95 {
+		return fmt.Sprintf("%.1f %%", p)
+	}
+	return fmt.Sprintf("%.0f %%", p)
+}
+
 // amount renders bytes in three digits that count: 0 B, 812 B, 1.20 MiB.
 func amount(bytes uint64) string {
 	if bytes < 1024 {

@@ -30,7 +30,8 @@ type SocketHolder struct {
 	Count    int    `json:"count"`            // of all its sockets
 	Held     uint64 `json:"held"`             // by all of them
 	plan.SocketMemory
-	Sockets []SocketUse `json:"sockets"` // those that are told, who holds most first
+	Memory  *plan.MemoryJudged `json:"memory,omitempty"` // its bound, and what was seen of it; none: it has no bound
+	Sockets []SocketUse        `json:"sockets"`          // those that are told, who holds most first
 }
 
 // A SocketUse is one TCP socket and what it holds.
@@ -49,6 +50,8 @@ type SocketUse struct {
 	SendBuffer    uint64 `json:"send_buffer"`    // likewise of send
 	Unread        uint64 `json:"unread"`         // bytes of data that have arrived in order
 	Unacked       uint64 `json:"unacked"`        // bytes of data that were written
+
+	Bound *plan.Holding `json:"bound,omitempty"` // what it has of a bound; none: it is below none
 
 	workload string // "": no workload claims it
 }
@@ -125,14 +128,39 @@ func (s *scene) report(ctx context.Context, q SocketQuery) (*SocketReport, error
 	if s.record.Applied == nil {
 		q.nobodys = true
 	}
-	report.Holders = q.holders(table.uses(s))
+	bounds, err := s.bounds()
+	if err != nil {
+		return nil, err
+	}
+	report.Holders = q.holders(table.uses(s), bounds)
 	return report, nil
 }
 
-// holders sorts sockets by who holds them.
-func (q SocketQuery) holders(uses []SocketUse) []SocketHolder {
+// bounds are those of memory that are in force, by the names of their workloads.
+func (s *scene) bounds() (map[string]*plan.MemoryJudged, error) {
+	if len(s.have.Rules.Memory) == 0 {
+		return nil, nil
+	}
+	pools, err := s.g.Pools(s.record.IDs.Names)
+	if err != nil {
+		return nil, err
+	}
+	bounds := map[string]*plan.MemoryJudged{}
+	for id, bound := range s.have.Rules.Memory {
+		bounds[s.nameOf(id)] = &plan.MemoryJudged{Bound: bound, Pool: pools[id]}
+	}
+	return bounds, nil
+}
+
+// holders sorts sockets by who holds them. Who has a bound is told without any.
+func (q SocketQuery) holders(uses []SocketUse, bounds map[string]*plan.MemoryJudged) []SocketHolder {
 	type key struct{ workload, cgroup string }
 	found := map[key]*SocketHolder{}
+	for name, m := range bounds {
+		if q.Workload == "" || q.Workload == name {
+			found[key{workload: name}] = &SocketHolder{Workload: name, Memory: m, Sockets: []SocketUse{}}
+		}
+	}
 	for _, u := range uses {
 		if q.Workload != "" && u.workload != q.Workload {
 			continue

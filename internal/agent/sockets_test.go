@@ -197,6 +197,42 @@ func TestSocketsOfWorkloads(t *testing.T) {
 	}
 }
 
+// What no process has any more is whose its packets are, and after another apply its maker's:
+// also where a program is named, and where the cgroup is gone.
+func TestSocketsOfOrphans(t *testing.T) {
+	b := newBench(t)
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := "  made: {match: [{exe: %q}], priority: %d}\n"
+	b.apply(t, b.policyText(fmt.Sprintf(policy, self, 3)))
+	launch(t, b.there, "", exec.Command("sleep", "600"))
+	var l net.Listener
+	b.there.Do(func() { l, err = net.Listen("tcp4", b.far.IPv4.Addr().String()+":4001") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	dir, _ := b.makeCgroup(t, "brief")
+	pid := b.stuffer(t, dir, l.Addr().String()+" close")
+	if err := unix.Kill(int(pid), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for try := 0; os.Remove(dir) != nil; time.Sleep(10 * time.Millisecond) {
+		if try++; try == 1000 {
+			t.Fatal("the cgroup does not go away")
+		}
+	}
+	launch(t, b.here, "", exec.Command("sleep", "600")) // or nobody is here, and nobody looks
+	for priority := 4; priority < 6; priority++ {
+		if orphans, held := b.report(t, SocketQuery{}).holds("made", 4001); len(orphans) != 1 || held < 64<<10 {
+			t.Errorf("%v hold %d bytes", orphans, held)
+		}
+		b.apply(t, b.policyText(fmt.Sprintf(policy, self, priority)))
+	}
+}
+
 // skmem is what ss says that the sockets towards a port hold.
 func (b *bench) skmem(t *testing.T, port int) (sum uint64) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/workload"
 )
@@ -20,6 +21,7 @@ type socketTable struct {
 // A tableSocket is a socket of one of the network namespaces.
 type tableSocket struct {
 	workload.TCPSocket
+	bpf.Noted
 	namespace int
 }
 
@@ -46,19 +48,44 @@ type listener struct {
 // which processes it could not look at; the table is good all the same.
 func (s *scene) readSocketTable(ctx context.Context) (*socketTable, error) {
 	t := &socketTable{users: map[uint64]*socketUser{}, listeners: map[listenPlace]listener{}}
+	tables, err := s.notes()
+	if err != nil {
+		return nil, err
+	}
+	var storages []int
+	for _, table := range tables {
+		storages = append(storages, table.FD)
+	}
 	namespace := 0
-	err := inEachNamespace(func() error {
-		sockets, err := workload.TCPSockets(ctx)
+	err = inEachNamespace(func() error {
+		sockets, err := workload.TCPSockets(ctx, storages...)
+		if err != nil {
+			return err
+		}
 		for _, socket := range sockets {
-			t.add(tableSocket{socket, namespace})
+			found := tableSocket{TCPSocket: socket, namespace: namespace}
+			if len(socket.Stored) > 0 {
+				if found.Noted, err = s.sockets.Noted(tables, socket.Stored); err != nil {
+					return err
+				}
+			}
+			t.add(found)
 		}
 		namespace++
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return t, s.findUsers(ctx, t)
+}
+
+// notes are the tables that tell more of sockets; none where nothing is applied.
+func (s *scene) notes() ([]bpf.Table, error) {
+	if s.sockets == nil {
+		return nil, nil
+	}
+	return s.sockets.Tables()
 }
 
 func (t *socketTable) add(s tableSocket) {

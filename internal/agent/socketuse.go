@@ -3,6 +3,7 @@ package agent
 import (
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/workload"
 )
@@ -22,6 +23,7 @@ func (t *socketTable) use(s tableSocket, c *claimants) SocketUse {
 		Protocol: "tcp", State: s.State, Local: s.Local.String(), Processes: []SocketProcess{}, Accepted: s.Accepted(),
 		Inode: s.Inode, Held: s.Memory.Held(), SocketMemory: s.Memory,
 		ReceiveBuffer: s.ReceiveBuffer, SendBuffer: s.SendBuffer, Unread: s.Unread, Unacked: s.Unacked,
+		Bound: s.Holding,
 	}
 	if s.MPTCP {
 		u.Protocol = "mptcp"
@@ -39,6 +41,8 @@ func (t *socketTable) use(s tableSocket, c *claimants) SocketUse {
 	of := plan.Subject{}
 	if user := t.users[inode]; user != nil && len(user.processes) > 0 {
 		of, u.Processes = user.subject, user.processes
+	} else if u.Accepted {
+		of = noted(s.Identity)
 	}
 	if inode != 0 || uid != 0 { // of a socket that nobody has, most kernels say 0
 		of.UID, of.HasUID = uid, true
@@ -50,8 +54,17 @@ func (t *socketTable) use(s tableSocket, c *claimants) SocketUse {
 		u.Cgroup = of.Cgroups[0].Path
 	}
 	of.Packet = packetOf(unix.IPPROTO_TCP, s.Local, s.Remote)
-	u.workload = c.of(of)
+	if u.workload = c.of(of); inode == 0 && s.Generation == c.scene.record.Generation && s.Generation != 0 {
+		u.workload = c.scene.names[s.Contract] // how its packets go: nobody is there who could be asked
+	}
 	return u
+}
+
+// noted is what is remembered of the maker of a socket that no process has any more.
+func noted(i bpf.Identity) plan.Subject {
+	of := plan.Subject{Tag: i.Tag, Exe: i.Exe}
+	of.Cgroup1.ID = i.Cgroup1
+	return of
 }
 
 // claimants finds out which workloads claim subjects, most of which are alike.

@@ -116,6 +116,34 @@ func (b *bench) stuff(t *testing.T, dir string) *deaf {
 	return d
 }
 
+// toldOfBound holds what is told of the sockets below the bound against what is told of that.
+func (b *bench) toldOfBound(t *testing.T, sockets int) {
+	t.Helper()
+	r := b.report(t, SocketQuery{Workload: "held", All: true})
+	if len(r.Holders) != 1 || r.Holders[0].Memory == nil {
+		t.Fatalf("the bound is not told: %+v", r.Holders)
+	}
+	var counted uint64
+	bound, capped := 0, 0
+	for _, s := range r.Holders[0].Sockets {
+		if s.Bound == nil {
+			continue
+		}
+		bound++
+		counted += s.Bound.Counts
+		if s.Bound.Capped {
+			capped++
+		}
+	}
+	pool := r.Holders[0].Memory.Pool
+	if bound != sockets || pool.Sockets != uint64(sockets) || capped == 0 || pool.Throttled == 0 || pool.Most < pool.May {
+		t.Errorf("%d sockets are bound, %d of them capped, of %+v", bound, capped, pool)
+	}
+	if counted < pool.May/2 || counted > pool.May*2 { // it goes on meanwhile
+		t.Errorf("the sockets count as %d, the pool has %d", counted, pool.May)
+	}
+}
+
 // TestMemoryBound has a real process stuff connections to a peer that does not read.
 func TestMemoryBound(t *testing.T) {
 	testutil.Needs(t, "sock_ops", "BTF", "ss")
@@ -130,6 +158,7 @@ func TestMemoryBound(t *testing.T) {
 		if peak > most || j.Verdict != plan.Kept || j.Memory.Pool.Sockets != 100 {
 			t.Errorf("%d bytes held; status: %+v", peak, j)
 		}
+		b.toldOfBound(t, 100)
 		if again := b.apply(t, bounded(group, bound)); len(again) != 0 {
 			t.Errorf("the second apply changes %v", again)
 		}

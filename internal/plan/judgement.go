@@ -48,6 +48,11 @@ type MemoryJudged struct {
 	Pool  Pool             `json:"pool"`
 }
 
+// Full is how much of the bound is in use, in percent.
+func (m MemoryJudged) Full() float64 {
+	return 100 * float64(m.Pool.May) / float64(max(m.Bound.Max, 1))
+}
+
 // The promises that are judged.
 const (
 	PromisePriority = "priority"

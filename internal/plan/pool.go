@@ -18,6 +18,13 @@ type Pool struct {
 	Refused   uint64 `json:"refused"`   // connections that there was no room for
 }
 
+// A Holding is what one connection below a bound has of it.
+type Holding struct {
+	Counts   uint64 `json:"counts"`   // bytes that it holds or may take before it is asked again
+	Capped   bool   `json:"capped"`   // its buffers are smaller than TCP and its application wanted them
+	Squeezed bool   `json:"squeezed"` // they are the smallest there are: there was no room for what it needs to work well
+}
+
 // poolTolerance is what a pool may have beyond its bound: many CPUs ask at once, and the
 // kernel lets an empty socket take one segment.
 const poolTolerance = 10 // percent

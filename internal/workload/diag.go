@@ -97,8 +97,10 @@ func (r *reader) owner(pid uint32, inode uint64) (Process, bool) {
 // From linux/sock_diag.h and linux/inet_diag.h, which x/sys has not.
 const (
 	sockDiagByFamily  = 20
-	inetDiagReqProto  = 3 // INET_DIAG_REQ_PROTOCOL, an attribute of the request
+	inetDiagReqStored = 2 // INET_DIAG_REQ_SK_BPF_STORAGES, an attribute of the request
+	inetDiagReqProto  = 3 // INET_DIAG_REQ_PROTOCOL, likewise
 	inetDiagSkMeminfo = 7
+	inetDiagStored    = 20 // INET_DIAG_SK_BPF_STORAGES, since 5.7
 	inetDiagCgroupID  = 21 // since 5.9
 	diagRequestSize   = 56
 	diagMessageSize   = 72
@@ -130,6 +132,7 @@ type diagQuestion struct {
 	protocol      int    // may be larger than 255, as MPTCP's
 	local, remote uint16 // ports; 0: any
 	memory        bool   // with what the sockets hold
+	storages      []int  // and with what is stored of them in maps with these descriptors
 }
 
 // ask returns a struct inet_diag_msg with attributes for each socket, in whatever state.
@@ -143,15 +146,11 @@ func (q diagQuestion) ask(conn *netlink.Conn) ([]netlink.Message, error) {
 	binary.NativeEndian.PutUint32(request[4:], ^uint32(0)) // all states
 	binary.BigEndian.PutUint16(request[8:], q.local)
 	binary.BigEndian.PutUint16(request[10:], q.remote)
-	if q.protocol > unix.IPPROTO_RAW {
-		attributes := netlink.NewAttributeEncoder()
-		attributes.Uint32(inetDiagReqProto, uint32(q.protocol))
-		more, err := attributes.Encode()
-		if err != nil {
-			return nil, fmt.Errorf("ask for sockets of protocol %d: %w", q.protocol, err)
-		}
-		request = append(request, more...)
+	more, err := q.attributes()
+	if err != nil {
+		return nil, fmt.Errorf("ask for sockets of protocol %d: %w", q.protocol, err)
 	}
+	request = append(request, more...)
 	messages, err := conn.Execute(netlink.Message{
 		Header: netlink.Header{Type: sockDiagByFamily, Flags: netlink.Request | netlink.Dump},
 		Data:   request,
@@ -163,6 +162,23 @@ func (q diagQuestion) ask(conn *netlink.Conn) ([]netlink.Message, error) {
 		return nil, fmt.Errorf("dump sockets of protocol %d: %w", q.protocol, err)
 	}
 	return messages, nil
+}
+
+func (q diagQuestion) attributes() ([]byte, error) {
+	attributes := netlink.NewAttributeEncoder()
+	if len(q.storages) > 0 {
+		attributes.Nested(inetDiagReqStored, func(maps *netlink.AttributeEncoder) error {
+			const descriptor = 1 // SK_DIAG_BPF_STORAGE_REQ_MAP_FD
+			for _, fd := range q.storages {
+				maps.Uint32(descriptor, uint32(fd))
+			}
+			return nil
+		})
+	}
+	if q.protocol > unix.IPPROTO_RAW {
+		attributes.Uint32(inetDiagReqProto, uint32(q.protocol))
+	}
+	return attributes.Encode()
 }
 
 // parseDiag reads a struct inet_diag_msg and its attributes.

@@ -23,7 +23,11 @@ type TCPSocket struct {
 	SendBuffer    uint64 // the most that Memory.Send may be before the application has to wait
 	Unread        uint64 // bytes of data in Memory.Receive that are in order
 	Unacked       uint64 // bytes of data in Memory.Send
+	Stored        Stored // what maps of BPF have of it, as far as was asked
 }
+
+// Stored is what is stored of a socket, by the ids of the maps.
+type Stored map[uint32][]byte
 
 // Accepted reports whether a socket was handed to a process, or has no need to be. One that
 // is open and that nobody has waits in the queue of a listener.
@@ -48,8 +52,9 @@ var tcpStates = [...]string{
 }
 
 // TCPSockets lists the TCP sockets of the network namespace of the calling thread, which
-// must be locked to its namespace, with what they hold.
-func TCPSockets(ctx context.Context) ([]TCPSocket, error) {
+// must be locked to its namespace, with what they hold and with what is stored of them in
+// maps with these descriptors. So even that is known of a socket that no process has open.
+func TCPSockets(ctx context.Context, storages ...int) ([]TCPSocket, error) {
 	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
 	if err != nil {
 		return nil, fmt.Errorf("list TCP sockets: open sock_diag: %w", err)
@@ -61,7 +66,7 @@ func TCPSockets(ctx context.Context) ([]TCPSocket, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("list TCP sockets: %w", err)
 			}
-			messages, err := diagQuestion{family: family, protocol: protocol, memory: true}.ask(conn)
+			messages, err := diagQuestion{family: family, protocol: protocol, memory: true, storages: storages}.ask(conn)
 			if errors.Is(err, errors.ErrUnsupported) && protocol == unix.IPPROTO_MPTCP {
 				continue
 			}
@@ -112,9 +117,12 @@ func parseTCP(data []byte) (s TCPSocket, full bool, err error) {
 		return s, false, fmt.Errorf("parse inet_diag_msg: %w", err)
 	}
 	for attributes.Next() {
-		if b := attributes.Bytes(); attributes.Type() == inetDiagSkMeminfo && len(b) >= 4*meminfoLength {
+		switch b := attributes.Bytes(); {
+		case attributes.Type() == inetDiagSkMeminfo && len(b) >= 4*meminfoLength:
 			s.meminfo(b)
 			full = true
+		case attributes.Type() == inetDiagStored:
+			attributes.Nested(s.stored)
 		}
 	}
 	if err := attributes.Err(); err != nil {
@@ -131,4 +139,30 @@ func (s *TCPSocket) meminfo(b []byte) {
 		s.Memory.Reserved = uint64(reserved)
 	}
 	s.ReceiveBuffer, s.SendBuffer = at(meminfoReceiveBuffer), at(meminfoSendBuffer)
+}
+
+// stored reads what maps have of a socket: of each its id and the value.
+func (s *TCPSocket) stored(maps *netlink.AttributeDecoder) error {
+	const one, id, value = 1, 2, 3 // SK_DIAG_BPF_STORAGE, and in it …_MAP_ID and …_MAP_VALUE
+	for maps.Next() {
+		if maps.Type() != one {
+			continue
+		}
+		maps.Nested(func(m *netlink.AttributeDecoder) error {
+			var of uint32
+			for m.Next() {
+				switch m.Type() {
+				case id:
+					of = m.Uint32()
+				case value:
+					if s.Stored == nil {
+						s.Stored = Stored{}
+					}
+					s.Stored[of] = m.Bytes()
+				}
+			}
+			return nil
+		})
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -98,7 +99,7 @@ func TestTCPSockets(t *testing.T) {
 	for try := range 100 {
 		before := tcpSockets(t)
 		out := testutil.Output(t, "ss", "--tcp", "--all", "--numeric", "--memory", "--no-header", "--oneline")
-		if !slices.Equal(before, tcpSockets(t)) { // something was still on its way
+		if !reflect.DeepEqual(before, tcpSockets(t)) { // something was still on its way
 			if try == 99 {
 				t.Fatal("the sockets do not come to rest")
 			}

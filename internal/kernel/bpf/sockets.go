@@ -39,7 +39,11 @@ func (s *Sockets) Identity(fd int) (Identity, error) {
 	if err != nil {
 		return Identity{}, fmt.Errorf("read identity of socket: %w", err)
 	}
-	return Identity{Tag: v.Tag, Exe: plan.ExeID{Inode: v.Inode, Device: v.Device}, Cgroup1: v.Cgroup1}, nil
+	return identityOf(v), nil
+}
+
+func identityOf(v linkEgressIdentity) Identity {
+	return Identity{Tag: v.Tag, Exe: plan.ExeID{Inode: v.Inode, Device: v.Device}, Cgroup1: v.Cgroup1}
 }
 
 // Identify writes who made a socket and lets its next packet ask anew. It
