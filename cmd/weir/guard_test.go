@@ -76,7 +76,7 @@ func TestConfirm(t *testing.T) {
 	if code, out := h.weir(t, "apply", "--confirm", "10m", file); code != 0 || !strings.Contains(string(out), "weir rollback    take it back now") {
 		t.Fatalf("apply: exit code %d\n%s", code, out)
 	}
-	for _, read := range [][]string{{"status"}, {"plan", file}, {"explain", "--pid", "1"}, {"sockets"}, {"doctor"}, {"check", file}} {
+	for _, read := range [][]string{{"status"}, {"plan", file}, {"explain", "--pid", "1"}, {"sockets"}, {"top"}, {"doctor"}, {"check", file}} {
 		h.weir(t, read...)
 	}
 	pending := h.record(t).Pending

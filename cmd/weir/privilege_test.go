@@ -16,7 +16,7 @@ func TestPrivilegeMissing(t *testing.T) {
 	for _, args := range [][]string{
 		{"plan", "-"}, {"apply", "-"}, {"confirm"}, {"rollback"}, {"reset"}, {"status"},
 		{"run", "--priority", "3", "--", "true"}, {"set", "--pid", "1", "--priority", "3"},
-		{"explain", "--pid", "1"}, {"sockets"}, {"lab", "run", "ssh"},
+		{"explain", "--pid", "1"}, {"sockets"}, {"top"}, {"lab", "run", "ssh"},
 	} {
 		cmd := weir(t, args...)
 		cmd.Stdin = strings.NewReader(twoWorkloads)

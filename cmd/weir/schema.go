@@ -58,6 +58,7 @@ func forms() map[string]form {
 		"plan":       {"What weir plan --json prints", planReport{}},
 		"apply":      {"What weir apply --json prints", applyReport{}},
 		"status":     {"What weir status --json prints", agent.Status{}},
+		"top":        {"What weir top --json prints, a line each", agent.Top{}},
 		"explain":    {"What weir explain --json prints", agent.Explanation{}},
 		"sockets":    {"What weir sockets --json prints", agent.SocketReport{}},
 		"cost":       {"What weir cost --json prints, a line each", cost.Report{}},

@@ -139,6 +139,8 @@ func TestOutputsFitTheirSchemas(t *testing.T) {
 		{"sockets", []string{"sockets"}, 0},
 		{"sockets", []string{"sockets", "--all"}, 0},
 		{"sockets", []string{"sockets", "--workload", "web"}, 0},
+		{"top", []string{"top", "--once", "--interval", "100ms"}, 0},
+		{"top", []string{"top", "--once", "--interval", "100ms", "--workload", "web"}, 0},
 	} {
 		code, out := h.weir(t, append(step.args, "--json")...)
 		if code != step.code {

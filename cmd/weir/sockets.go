@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -48,9 +47,8 @@ the sums are of cgroups. Nothing is changed.`,
 				return err
 			}
 			r, err := a.Sockets(cmd.Context(), q)
-			var unknown *agent.UnknownWorkload
-			if errors.As(err, &unknown) {
-				return &usageError{err.Error(), didYouMean(unknown.Name, unknown.Known, "weir status names those that are")}
+			if refused := unknownWorkload(err); refused != nil {
+				return refused
 			}
 			if err != nil {
 				return fmt.Errorf("sockets: %w", err)
@@ -247,15 +245,27 @@ func (v *socketsView) left(all []agent.SocketHolder) {
 
 // host says how near the host is to its limits.
 func (v *socketsView) host(m plan.TCPMemory) string {
+	text := memoryLine(m)
+	if colour := v.pressure(m); colour != nil {
+		return colour(text)
+	}
+	return text
+}
+
+func memoryLine(m plan.TCPMemory) string {
 	if !m.Known() {
 		return fmt.Sprintf("TCP memory: %s; the limits are seen in the host's own network namespace", amount(m.Used))
 	}
-	text := fmt.Sprintf("TCP memory: %s of %s (pressure from %s)", amount(m.Used), amount(m.Max), amount(m.Pressure))
+	return fmt.Sprintf("TCP memory: %s of %s (pressure from %s)", amount(m.Used), amount(m.Max), amount(m.Pressure))
+}
+
+// pressure is how what is near its limits looks.
+func (p painter) pressure(m plan.TCPMemory) func(string) string {
 	switch {
 	case m.Full():
-		return v.red(text)
+		return p.red
 	case m.Presses():
-		return v.yellow(text)
+		return p.yellow
 	}
-	return text
+	return nil
 }

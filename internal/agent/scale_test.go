@@ -73,3 +73,14 @@ func BenchmarkApplyAgain10000(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkTop10000 takes one reading of 10,000 workloads.
+func BenchmarkTop10000(b *testing.B) {
+	bench := newBench(b)
+	bench.apply(b, bench.policyText(manyWorkloads(10_000)))
+	for b.Loop() {
+		if _, err := bench.look(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -47,6 +47,15 @@ type listener struct {
 // no more is kept of these than is asked for. An error that wraps fs.ErrPermission says
 // which processes it could not look at; the table is good all the same.
 func (s *scene) readSocketTable(ctx context.Context) (*socketTable, error) {
+	t, err := s.listSockets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t, s.findUsers(ctx, t)
+}
+
+// listSockets looks at the sockets alone.
+func (s *scene) listSockets(ctx context.Context) (*socketTable, error) {
 	t := &socketTable{users: map[uint64]*socketUser{}, listeners: map[listenPlace]listener{}}
 	tables, err := s.notes()
 	if err != nil {
@@ -77,7 +86,7 @@ func (s *scene) readSocketTable(ctx context.Context) (*socketTable, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, s.findUsers(ctx, t)
+	return t, nil
 }
 
 // notes are the tables that tell more of sockets; none where nothing is applied.

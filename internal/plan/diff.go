@@ -23,7 +23,7 @@ func Diff(have State, want *Want) []Difference {
 		}
 	}
 	d.contract("default", links, Unclaimed, Unclaimed)
-	isToward, shallToward := have.Rules.toward(), want.Rules.toward()
+	isToward, shallToward := have.Rules.TowardOf(), want.Rules.TowardOf()
 	rules := compareRules(have.Rules, want.Rules)
 	for _, name := range union(have.Contracts, want.Contracts) {
 		was, isThere := have.Contracts[name]

@@ -30,7 +30,7 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 		}
 	}
 	var all []Judgement
-	toward := want.Rules.toward()
+	toward := want.Rules.TowardOf()
 	for _, w := range p.Workloads {
 		if w.Via == policy.ViaNetPrio {
 			all = append(all, judgeNetPrio(w, want, wrong)...)

@@ -68,8 +68,8 @@ func towardOf(p *policy.Policy, ids IDs) map[PrefixOf]Toward {
 	return all
 }
 
-// toward are what each contract may send to prefixes, by the prefixes in words.
-func (r Rules) toward() map[ContractID]map[string]Toward {
+// TowardOf is what each contract may send to prefixes, by the prefixes in words.
+func (r Rules) TowardOf() map[ContractID]map[string]Toward {
 	type together struct {
 		contract ContractID
 		Toward
@@ -91,7 +91,7 @@ func (r Rules) toward() map[ContractID]map[string]Toward {
 // TowardTerms puts into words what a contract may send to prefixes: "to 10.0.0.0/8 at most
 // 1Gbit".
 func (r Rules) TowardTerms(id ContractID) (terms []string) {
-	all := r.toward()[id]
+	all := r.TowardOf()[id]
 	for _, to := range slices.Sorted(maps.Keys(all)) {
 		terms = append(terms, to+" "+all[to].Limit.String())
 	}
@@ -113,7 +113,7 @@ func unlikeToward(have, want map[string]Toward) string {
 // countToward is how many limits of prefixes there are, one of bandwidth and of packets
 // being two.
 func (r Rules) countToward() (n int) {
-	for _, all := range r.toward() {
+	for _, all := range r.TowardOf() {
 		for _, t := range all {
 			n += len(t.Limit.Amounts())
 		}

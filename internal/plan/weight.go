@@ -46,7 +46,7 @@ func (w *Want) blocs(charged *policy.Policy) map[Owner]Weight {
 			for _, l := range w.Links {
 				join(Owner{Contract: of.Contract, Link: l.Index}, l.Rules.Contracts[of.Contract].Here)
 			}
-			for _, t := range w.Rules.toward()[of.Contract] {
+			for _, t := range w.Rules.TowardOf()[of.Contract] {
 				join(Owner{Contract: of.Contract, Toward: t.Number}, t.Limit)
 			}
 		}
@@ -93,7 +93,7 @@ func (s State) shared(of Owner) string {
 	if of.Link != 0 {
 		text += " on " + link
 	}
-	for to, t := range s.Rules.toward()[of.Contract] {
+	for to, t := range s.Rules.TowardOf()[of.Contract] {
 		if of.Toward != 0 && t.Number == of.Toward {
 			text += " " + to
 		}
