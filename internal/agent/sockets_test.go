@@ -292,10 +292,16 @@ func TestSocketsThatWait(t *testing.T) {
 		port := l.Addr().(*net.TCPAddr).Port
 		b.stuffer(t, b.dir, fmt.Sprintf("%s:%d", b.far.IPv4.Addr(), port))
 		var waits []SocketUse
-		for _, h := range b.report(t, SocketQuery{Workload: "server"}).Holders {
-			for _, s := range h.Sockets {
-				if strings.HasSuffix(s.Local, fmt.Sprintf(":%d", port)) {
-					waits = append(waits, s)
+		for try := 0; try < 100 && (len(waits) != 1 || waits[0].Receive < 64<<10); try++ { // it is on its way
+			if try > 0 {
+				time.Sleep(50 * time.Millisecond)
+			}
+			waits = nil
+			for _, h := range b.report(t, SocketQuery{Workload: "server"}).Holders {
+				for _, s := range h.Sockets {
+					if strings.HasSuffix(s.Local, fmt.Sprintf(":%d", port)) {
+						waits = append(waits, s)
+					}
 				}
 			}
 		}

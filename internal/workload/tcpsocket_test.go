@@ -256,3 +256,28 @@ func TestParseTCPRefuses(t *testing.T) {
 		t.Errorf("an array that is too short, and a state to come: %+v, %v, %v", s, full, err)
 	}
 }
+
+// What maps have of a socket is read by their ids, whatever else the kernel tells.
+func TestParseStored(t *testing.T) {
+	attributes := netlink.NewAttributeEncoder()
+	attributes.Nested(inetDiagStored, func(all *netlink.AttributeEncoder) error {
+		for id, value := range map[uint32]string{7: "seven", 9: "nine"} {
+			all.Nested(1, func(one *netlink.AttributeEncoder) error { // SK_DIAG_BPF_STORAGE
+				one.Uint32(2, id)
+				one.Bytes(1, nil) // padding
+				one.Bytes(3, []byte(value))
+				return nil
+			})
+		}
+		all.Uint32(99, 1)
+		return nil
+	})
+	text, err := attributes.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _, err := parseTCP(append(make([]byte, diagMessageSize), text...))
+	if want := (Stored{7: []byte("seven"), 9: []byte("nine")}); err != nil || !reflect.DeepEqual(s.Stored, want) {
+		t.Errorf("%v, %v", s.Stored, err)
+	}
+}
