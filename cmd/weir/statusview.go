@@ -181,6 +181,13 @@ func (v *statusView) promises(s *agent.Status) {
 			hang(&v.b, "  sockets of "+j.Workload+": ", measured, v.width, v.dim)
 		}
 	}
+	if m := s.TCPMemory; m != nil {
+		colour := v.pressure(*m)
+		if colour == nil {
+			colour = v.dim
+		}
+		hang(&v.b, "  ", memoryLine(*m), v.width, colour)
+	}
 	v.limits(s.Limits)
 	for _, w := range s.Weights {
 		hang(&v.b, "  "+w.Workload+": ", w.String(), v.width, v.dim)

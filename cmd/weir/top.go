@@ -27,10 +27,11 @@ Into a pipe it is one snapshot, and with --json a line each time. Speeds are mea
 over the interval, as on the wire, without what limits drop. Nobody counts what
 sockets receive that have no limit of it. Rows add up to what the devices count:
 (unclaimed) is of no workload, (unclassified) could not be told, (unattributed)
-left by none of Weir's hooks, and (not sent) is what the rows have more than the
-device: it waits, or a queue dropped it. limit is the part of the limit that is
-used most, bound that of tcp-memory, and holds what TCP sockets hold. The verdict
-is as old as 10 s. Nothing is changed.`,
+went past Weir's program, and (not counted) is what the rows have and the device
+has not: it waits, its queue dropped it, or its device counts a packet that is cut
+later as one. limit is the part of the limit that is used most, bound that of
+tcp-memory, and holds what TCP sockets hold. The verdict is as old as 10 s.
+Nothing is changed.`,
 		Example: `  sudo weir top
   sudo weir top --sort limit --interval 5s
   sudo weir top --json -n 10 | jq '.rows[] | select(.limit.percent > 90) | .workload'`,

@@ -53,7 +53,11 @@ func (v *topView) render(t *agent.Top, width, height int) string {
 	} else {
 		room = math.MaxInt
 	}
-	v.table(&b, t.Rows, width, room)
+	rows := slices.DeleteFunc(slices.Clone(t.Rows), hidden)
+	if len(t.Links) == 0 { // then nobody counts what is sent, and rows of nobody have nothing to say
+		rows = slices.DeleteFunc(rows, plan.Row.Nobodys)
+	}
+	v.table(&b, rows, len(t.Links) > 0, width, room)
 	for _, line := range foot {
 		b.WriteString(line + "\n")
 	}
@@ -124,19 +128,22 @@ func (v *topView) foot(width, height int) []string {
 }
 
 // table shows as many rows as there is room for; what is nobody's stays.
-func (v *topView) table(b *strings.Builder, all []plan.Row, width, room int) {
+func (v *topView) table(b *strings.Builder, rows []plan.Row, counted bool, width, room int) {
 	t := table{columns: []column{
 		{title: "workload"}, {title: "link"}, {title: "sent", right: true}, {title: "packets/s", right: true, rank: 4},
 		{title: "received", right: true, rank: 2}, {title: "limit", right: true, rank: 1}, {title: "dropped/s", right: true, rank: 3},
 		{title: "marked/s", right: true, rank: 6}, {title: "holds", right: true, rank: 3}, {title: "bound", right: true, rank: 2},
+		{title: "highest", right: true, rank: 7}, {title: "throttled", right: true, rank: 8}, {title: "refused", right: true, rank: 7},
 		{title: "sockets", right: true, rank: 5},
 	}}
-	rows := slices.DeleteFunc(slices.Clone(all), hidden)
 	v.order(rows)
 	var lines [][]cell
 	first := 0 // of those that stay
 	for _, r := range rows {
 		cells := v.cells(r)
+		if !counted {
+			cells[0][2].text, cells[0][3].text = "", ""
+		}
 		lines = append(lines, cells...)
 		if !r.Nobodys() {
 			first += len(cells)
@@ -204,9 +211,9 @@ func (v *topView) order(rows []plan.Row) {
 func (v *topView) cells(r plan.Row) [][]cell {
 	name := r.Workload
 	if name == plan.RowUnattributed && r.Sent.Bits < 0 {
-		name = "(not sent)"
+		name = "(not counted)"
 	}
-	first := plainCells(name, "", bits(r.Sent.Bits), perSecond(r.Sent.Packets), "", "", "", "", "", "", "")
+	first := append(plainCells(name, "", bits(r.Sent.Bits), perSecond(r.Sent.Packets)), make([]cell, 10)...)
 	if r.Received != nil {
 		first[4].text = bits(r.Received.Bits)
 	}
@@ -224,14 +231,17 @@ func (v *topView) cells(r plan.Row) [][]cell {
 	}
 	if r.Memory != nil {
 		first[9] = cell{percent(r.Memory.Full()), v.fullness(r.Memory)}
+		first[10].text = amount(r.Memory.Pool.Most)
+		first[11].text = grouped(r.Memory.Pool.Throttled)
+		first[12].text = grouped(r.Memory.Pool.Refused)
 	}
 	if r.Sockets > 0 {
-		first[10].text = grouped(uint64(r.Sockets))
+		first[13].text = grouped(uint64(r.Sockets))
 	}
 	all := [][]cell{first}
 	if v.links {
 		for _, l := range r.Links {
-			all = append(all, plainCells("", l.Link, bits(l.Sent.Bits), perSecond(l.Sent.Packets), "", "", "", "", "", "", ""))
+			all = append(all, append(plainCells("", l.Link, bits(l.Sent.Bits), perSecond(l.Sent.Packets)), make([]cell, 10)...))
 		}
 	}
 	return all

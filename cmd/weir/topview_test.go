@@ -33,7 +33,7 @@ func busy() *agent.Top {
 				{
 					Workload: "backup", Sent: speed(48.9e6, 4100), Links: []plan.RowOnLink{on("eth0", speed(48.9e6, 4100))},
 					Limit: &plan.LimitUse{Terms: "egress at most 50Mbit", Percent: 97.8}, Dropped: 3.5, Sockets: 3, Holds: 4 << 20,
-					Memory: &plan.MemoryJudged{Bound: policy.TCPMemory{Soft: 4 << 20, Max: 8 << 20}, Pool: plan.Pool{May: 6 << 20}},
+					Memory: &plan.MemoryJudged{Bound: policy.TCPMemory{Soft: 4 << 20, Max: 8 << 20}, Pool: plan.Pool{May: 6 << 20, Most: 8 << 20, Throttled: 1204, Refused: 3}},
 				},
 				{Workload: "ssh", Sent: speed(0, 0), Links: []plan.RowOnLink{}, Sockets: 2},
 				{
@@ -61,12 +61,12 @@ eth0: 61.4 Mbit/s out (61 % of 100Mbit), 3.20 Mbit/s in, 12 dropped/s
 eth1: 8.00 Kbit/s out, 0 bit/s in
 TCP memory: 34.0 MiB of 190 MiB (pressure from 143 MiB)
 
-workload            sent  packets/s     received  limit  dropped/s  marked/s     holds  bound  sockets
-backup       48.9 Mbit/s      4,100                98 %        3.5            4.00 MiB   75 %        3
-web          11.2 Mbit/s      1,004  3.10 Mbit/s   16 %                  0.5   113 KiB           1,204
-ssh              0 bit/s          0                                                                  2
-(unclaimed)  1.50 Mbit/s        120
-(not sent)   -200 Kbit/s        -14
+workload              sent  packets/s     received  limit  dropped/s  marked/s     holds  bound   highest  throttled  refused  sockets
+backup         48.9 Mbit/s      4,100                98 %        3.5            4.00 MiB   75 %  8.00 MiB      1,204        3        3
+web            11.2 Mbit/s      1,004  3.10 Mbit/s   16 %                  0.5   113 KiB                                         1,204
+ssh                0 bit/s          0                                                                                                2
+(unclaimed)    1.50 Mbit/s        120
+(not counted)  -200 Kbit/s        -14
 `},
 		{"by limits, with links", 80, 0, topView{sort: "limit", links: true}, `
 kept: all 7 promises
@@ -74,17 +74,17 @@ eth0: 61.4 Mbit/s out (61 % of 100Mbit), 3.20 Mbit/s in, 12 dropped/s
 eth1: 8.00 Kbit/s out, 0 bit/s in
 TCP memory: 34.0 MiB of 190 MiB (pressure from 143 MiB)
 
-workload     link         sent     received  limit  dropped/s     holds  bound
-backup             48.9 Mbit/s                98 %        3.5  4.00 MiB   75 %
-             eth0  48.9 Mbit/s
-web                11.2 Mbit/s  3.10 Mbit/s   16 %              113 KiB
-             eth0  11.2 Mbit/s
-             eth1  8.00 Kbit/s
-ssh                    0 bit/s
-(unclaimed)        1.50 Mbit/s
-             eth0  1.50 Mbit/s
-(not sent)         -200 Kbit/s
-             eth0  -200 Kbit/s
+workload       link         sent     received  limit  dropped/s     holds  bound
+backup               48.9 Mbit/s                98 %        3.5  4.00 MiB   75 %
+               eth0  48.9 Mbit/s
+web                  11.2 Mbit/s  3.10 Mbit/s   16 %              113 KiB
+               eth0  11.2 Mbit/s
+               eth1  8.00 Kbit/s
+ssh                      0 bit/s
+(unclaimed)          1.50 Mbit/s
+               eth0  1.50 Mbit/s
+(not counted)        -200 Kbit/s
+               eth0  -200 Kbit/s
 `},
 		{"a screen", 80, 24, topView{sort: "name", keys: true}, `
 kept: all 7 promises
@@ -92,12 +92,12 @@ eth0: 61.4 Mbit/s out (61 % of 100Mbit), 3.20 Mbit/s in, 12 dropped/s
 eth1: 8.00 Kbit/s out, 0 bit/s in
 TCP memory: 34.0 MiB of 190 MiB (pressure from 143 MiB)
 
-workload            sent     received  limit  dropped/s     holds  bound
-backup       48.9 Mbit/s                98 %        3.5  4.00 MiB   75 %
-ssh              0 bit/s
-web          11.2 Mbit/s  3.10 Mbit/s   16 %              113 KiB
-(unclaimed)  1.50 Mbit/s
-(not sent)   -200 Kbit/s
+workload              sent     received  limit  dropped/s     holds  bound
+backup         48.9 Mbit/s                98 %        3.5  4.00 MiB   75 %
+ssh                0 bit/s
+web            11.2 Mbit/s  3.10 Mbit/s   16 %              113 KiB
+(unclaimed)    1.50 Mbit/s
+(not counted)  -200 Kbit/s
 
 q quit   s sort: name   l links
 `},
@@ -106,11 +106,11 @@ kept: all 7 promises
 eth0: 61.4 Mbit/s out (61 % of 100Mbit)…
 eth1: 8.00 Kbit/s out, 0 bit/s in
 TCP memory: 34.0 MiB of 190 MiB (pressu…
-workload            sent  limit  bound
-backup       48.9 Mbit/s   98 %   75 %
+workload              sent  limit  bound
+backup         48.9 Mbit/s   98 %   75 %
 … 2 more
-(unclaimed)  1.50 Mbit/s
-(not sent)   -200 Kbit/s
+(unclaimed)    1.50 Mbit/s
+(not counted)  -200 Kbit/s
 q quit   s sort: sent   l links
 `},
 	} {
@@ -136,7 +136,7 @@ func TestTopViewFits(t *testing.T) {
 			for _, v := range []topView{{sort: "sent", keys: true}, {sort: "limit", keys: true, links: true}} {
 				text := v.render(top, width, height)
 				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-				if len(lines) > height || !strings.Contains(text, "(unclaimed)") || !strings.Contains(text, "(not sent)") && !v.links {
+				if len(lines) > height || !strings.Contains(text, "(unclaimed)") || !strings.Contains(text, "(not counted)") && !v.links {
 					t.Fatalf("%d lines at %dx%d:\n%s", len(lines), width, height, text)
 				}
 				for _, line := range lines {

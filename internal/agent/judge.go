@@ -7,6 +7,7 @@ import (
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/workload"
 )
 
 // judge says of what is applied whether it is so, by the reading of its draft;
@@ -40,6 +41,7 @@ func (a *Agent) judge(r *state.Record, d *draft) *Status {
 		s.Unclaimed[l.Name] = Unnamed{Unclaimed: seen[l.Name][plan.Unclaimed], Unclassified: seen[l.Name][plan.Unclassified]}
 	}
 	s.addLimits(d.want)
+	s.addHostMemory()
 	s.Weights = d.want.Weighings(held)
 	s.addSets(sets, r.IDs, seen)
 	s.addWarnings(d)
@@ -47,6 +49,20 @@ func (a *Agent) judge(r *state.Record, d *draft) *Status {
 	s.OK = r.Journal == nil && len(s.Differences) == 0 && !slices.ContainsFunc(s.Promises, func(j plan.Judgement) bool { return j.Verdict == plan.Broken })
 	s.Verdict = s.sentence()
 	return s
+}
+
+// addHostMemory tells how near the host is to its own bound of what sockets hold, where they
+// have any.
+func (s *Status) addHostMemory() {
+	if !slices.ContainsFunc(s.Promises, func(j plan.Judgement) bool { return j.Memory != nil }) {
+		return
+	}
+	m, err := workload.TCPMemory()
+	if err != nil {
+		s.Warnings = append(s.Warnings, err.Error())
+		return
+	}
+	s.TCPMemory = &m
 }
 
 // sentence is the first line of status.

@@ -25,6 +25,7 @@ type Status struct {
 	Sets          []SetStatus        `json:"sets,omitempty"`
 	Differences   []plan.Difference  `json:"differences,omitempty"` // what weir apply would mend
 	Unclaimed     map[string]Unnamed `json:"unclaimed,omitempty"`   // per link
+	TCPMemory     *plan.TCPMemory    `json:"tcp_memory,omitempty"`  // of the host, where a workload's is bounded
 	Unfinished    *state.Journal     `json:"unfinished,omitempty"`
 	Pending       *state.Pending     `json:"pending,omitempty"`
 	Rollback      *state.Rollback    `json:"rollback,omitempty"`
