@@ -15,10 +15,19 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
+// atTerminal is a player that sits at one.
+type atTerminal struct {
+	*testutil.Terminal
+	before unix.Termios // its modes
+	cmd    *exec.Cmd
+	wait   func() int
+}
+
 // start has a player at a terminal, under a shell where it can be stopped.
-func start(t *testing.T, part string, shell ...string) (*testutil.Terminal, *exec.Cmd, func() int) {
+func start(t *testing.T, part string, shell ...string) atTerminal {
 	t.Helper()
 	term := testutil.NewTerminal(t, 80, 24)
+	before := term.Modes(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +35,7 @@ func start(t *testing.T, part string, shell ...string) (*testutil.Terminal, *exe
 	words := append(shell, self)
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), play+"="+cmp.Or(part, "plays"))
-	return term, cmd, term.Start(t, cmd)
+	return atTerminal{term, before, cmd, term.Start(t, cmd)}
 }
 
 // Whatever ends it, the terminal is as it was, and what is told after that is told there.
@@ -47,23 +56,22 @@ func TestTheTerminalIsRestored(t *testing.T) {
 		{"Ctrl-\\", "", func(t *testing.T, term *testutil.Terminal, _ *exec.Cmd) { term.Type(t, "\x1c") }, 128 + 3, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			term, cmd, wait := start(t, tt.part)
-			before := term.Modes(t)
+			term := start(t, tt.part)
 			term.Until(t, enter)
 			term.Until(t, "reading ")
 			if tt.end != nil {
-				tt.end(t, term, cmd)
+				tt.end(t, term.Terminal, term.cmd)
 			}
 			term.Until(t, leave)
 			after := term.Until(t, tt.told)
 			if strings.Contains(after, enter) || strings.Contains(after, "reading ") {
 				t.Errorf("it went on: %q", after)
 			}
-			if code := wait(); code != tt.code {
+			if code := term.wait(); code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
-			if after := term.Modes(t); after != before {
-				t.Errorf("the modes are %+v, they were %+v", after, before)
+			if after := term.Modes(t); after != term.before {
+				t.Errorf("the modes are %+v, they were %+v", after, term.before)
 			}
 		})
 	}
@@ -71,7 +79,7 @@ func TestTheTerminalIsRestored(t *testing.T) {
 
 // Each size is drawn whole and not beyond: no line is one too many.
 func TestSizes(t *testing.T) {
-	term, _, wait := start(t, "")
+	term := start(t, "")
 	for _, size := range []struct {
 		columns, rows int
 		name          string
@@ -87,27 +95,26 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	term.Type(t, "q")
-	wait()
+	term.wait()
 }
 
 func TestKeys(t *testing.T) {
-	term, _, wait := start(t, "")
+	term := start(t, "")
 	term.Until(t, "reading ")
 	for _, key := range []string{"a", "\x1b[A", "\x1bOB", "\x1b[C\x1b[D", "\x1b", "\x1b[15~", "\r", "Z"} {
 		term.Type(t, key)
 	}
 	term.Until(t, " aupdownrightleftenterZ|")
 	term.Type(t, "q")
-	if code := wait(); code != 0 {
+	if code := term.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
 
 // Stopped, the terminal is the shell's again; continued, the screen is back.
 func TestSuspended(t *testing.T) {
-	term, _, wait := start(t, "", "sh", "-c", `
+	term := start(t, "", "sh", "-c", `
 		set -m; "$0"; echo stopped $?; read line; fg >/dev/null; echo stopped $?; read line; fg >/dev/null; echo code $?`)
-	before := term.Modes(t)
 	group := func() int { // the one in the foreground
 		id, err := unix.IoctlGetInt(int(term.Far.Fd()), unix.TIOCGPGRP)
 		if err != nil {
@@ -123,8 +130,8 @@ func TestSuspended(t *testing.T) {
 		stop()
 		term.Until(t, leave)
 		term.Until(t, "stopped 148")
-		if modes := term.Modes(t); modes.Lflag != before.Lflag {
-			t.Errorf("the modes are %+v, they were %+v", modes, before)
+		if modes := term.Modes(t); modes.Lflag != term.before.Lflag {
+			t.Errorf("the modes are %+v, they were %+v", modes, term.before)
 		}
 		term.Type(t, "\n")
 		term.Until(t, enter)
@@ -132,22 +139,22 @@ func TestSuspended(t *testing.T) {
 	term.Until(t, "reading ")
 	term.Type(t, "q")
 	term.Until(t, "code 0")
-	wait()
-	if after := term.Modes(t); after != before {
-		t.Errorf("the modes are %+v, they were %+v", after, before)
+	term.wait()
+	if after := term.Modes(t); after != term.before {
+		t.Errorf("the modes are %+v, they were %+v", after, term.before)
 	}
 }
 
 // In an orphan's group nobody could continue it: it goes on.
 func TestSuspendedAlone(t *testing.T) {
-	term, _, wait := start(t, "")
+	term := start(t, "")
 	term.Until(t, "reading ")
 	term.Type(t, "\x1a")
 	term.Until(t, leave)
 	term.Until(t, enter)
 	term.Until(t, "reading ")
 	term.Type(t, "q")
-	if code := wait(); code != 0 {
+	if code := term.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -57,7 +58,12 @@ func (term *Terminal) Start(t testing.TB, cmd *exec.Cmd) (wait func() int) {
 	t.Helper()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = term.near, term.near, term.near
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
+	// What its starter listens to is as usual in a program; what that ignores would be ignored.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP)
+	err := cmd.Start()
+	signal.Stop(caught)
+	if err != nil {
 		t.Fatal(err)
 	}
 	over := make(chan struct{})
@@ -79,7 +85,7 @@ func (term *Terminal) Start(t testing.TB, cmd *exec.Cmd) (wait func() int) {
 	return func() int {
 		select {
 		case <-ended:
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("it has not ended:\n%q", term.Written())
 		}
 		if s := cmd.ProcessState.Sys().(syscall.WaitStatus); s.Signaled() {
@@ -113,7 +119,7 @@ func (term *Terminal) Written() string {
 // was written up to it.
 func (term *Terminal) Until(t testing.TB, text string) string {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		all := term.Written()
 		if i := strings.Index(all[term.seen:], text); i >= 0 {
 			found := all[term.seen : term.seen+i]
