@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/rlimit"
 )
 
 // Options say what a meter looks at.
@@ -39,6 +40,8 @@ func Start(o Options) (*Meter, error) {
 }
 
 func (m *Meter) start(o Options) error {
+	// Before 5.11 maps count as locked memory. Where raising the limit is refused, loading says so.
+	_ = rlimit.RemoveMemlock()
 	if err := m.load(o.Verdicts); err != nil {
 		return fmt.Errorf("load meter: %w", err)
 	}
@@ -65,6 +68,15 @@ func (m *Meter) start(o Options) error {
 }
 
 func (m *Meter) load(verdicts string) error {
+	spec, err := loadMeter()
+	if err != nil {
+		return err
+	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return err
+	}
+	spec.Maps["rows"].MaxEntries = rowsFor(cpus)
 	var opts ebpf.CollectionOptions
 	if verdicts != "" {
 		known, err := ebpf.LoadPinnedMap(verdicts, nil)
@@ -74,7 +86,13 @@ func (m *Meter) load(verdicts string) error {
 		defer known.Close()
 		opts.MapReplacements = map[string]*ebpf.Map{"verdicts": known}
 	}
-	return loadMeterObjects(&m.programs, &opts)
+	return spec.LoadAndAssign(&m.programs, &opts)
+}
+
+// rowsFor is how many rows the matrix may have: each takes its place on all CPUs, used or not.
+func rowsFor(cpus int) uint32 {
+	const memory, row = 16 << 20, 72 // bytes
+	return uint32(min(max(memory/row/cpus, 2048), 16384))
 }
 
 // trace attaches a program to its tracepoint.

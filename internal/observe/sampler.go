@@ -62,6 +62,7 @@ func (s *sampler) start(hertz int, tables *meterMaps) error {
 	}
 	period := uint64(time.Second) / uint64(hertz)
 	var objects samplesObjects
+	spec.Maps["rows"].MaxEntries = tables.Rows.MaxEntries()
 	err = errors.Join(spec.Variables["ranges"].Set(ranges), spec.Variables["period"].Set(period))
 	if err != nil {
 		return fmt.Errorf("set samples: %w", err)
