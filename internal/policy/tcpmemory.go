@@ -93,21 +93,26 @@ func (m *meaning) memoryMax(raw rawTCPMemory) Size {
 	if !raw.max.given() {
 		return 0
 	}
-	max, err := ParseSize(raw.max.text)
-	switch {
-	case err != nil:
-	case max < MinTCPMemory:
-		err = &ValueError{"max " + clip(raw.max.text) + " is below " + MinTCPMemory.String() +
-			", what one connection needs: segments of 64KiB to send, a window to receive, and some room", "raise it"}
-	case max > MaxTCPMemory:
-		err = &ValueError{"max " + clip(raw.max.text) + " is above " + MaxTCPMemory.String() + ", the most that sockets can be held to",
-			"lower it, or leave tcp-memory out"}
-	}
-	if err != nil {
-		max = 0
-	}
+	max, err := ParseTCPMemoryMax(raw.max.text)
 	m.refuse(raw.max.span, err)
 	return max
+}
+
+// ParseTCPMemoryMax reads the most that the TCP sockets of a workload may hold together.
+// The error is a *ValueError.
+func ParseTCPMemoryMax(s string) (Size, error) {
+	max, err := ParseSize(s)
+	switch {
+	case err != nil:
+		return 0, err
+	case max < MinTCPMemory:
+		return 0, &ValueError{"max " + clip(s) + " is below " + MinTCPMemory.String() +
+			", what one connection needs: segments of 64KiB to send, a window to receive, and some room", "raise it"}
+	case max > MaxTCPMemory:
+		return 0, &ValueError{"max " + clip(s) + " is above " + MaxTCPMemory.String() + ", the most that sockets can be held to",
+			"lower it, or leave tcp-memory out"}
+	}
+	return max, nil
 }
 
 // memorySoft reads from where on the sockets stop growing: half of max, which is 0 where it
@@ -116,19 +121,28 @@ func (m *meaning) memorySoft(raw rawTCPMemory, max Size) Size {
 	if !raw.soft.given() {
 		return max / 2
 	}
-	soft, err := ParseSize(raw.soft.text)
-	switch {
-	case err != nil:
-	case !raw.keys.has("max"):
+	soft, err := ParseTCPMemorySoft(raw.soft.text, max)
+	if err == nil && !raw.keys.has("max") {
 		err = &ValueError{"soft " + clip(raw.soft.text) + " of no max: it says where sockets stop growing below one", "add max, or leave tcp-memory out"}
-	case soft < MinTCPMemorySoft:
-		err = &ValueError{"soft " + clip(raw.soft.text) + " is below " + MinTCPMemorySoft.String() + ", the least at which sockets can stop growing",
-			"raise it, or leave it out for half of max"}
-	case max != 0 && soft > max:
-		err = &ValueError{"soft " + clip(raw.soft.text) + " is above max, " + max.String(), "lower it, or raise max"}
 	}
 	m.refuse(raw.soft.span, err)
 	return soft
+}
+
+// ParseTCPMemorySoft reads from where on TCP sockets stop growing that may hold max
+// together; a max of 0 is not known. The error is a *ValueError.
+func ParseTCPMemorySoft(s string, max Size) (Size, error) {
+	soft, err := ParseSize(s)
+	switch {
+	case err != nil:
+		return 0, err
+	case soft < MinTCPMemorySoft:
+		return 0, &ValueError{"soft " + clip(s) + " is below " + MinTCPMemorySoft.String() + ", the least at which sockets can stop growing",
+			"raise it, or leave it out for half of max"}
+	case max != 0 && soft > max:
+		return 0, &ValueError{"soft " + clip(s) + " is above max, " + max.String(), "lower it, or raise max"}
+	}
+	return soft, nil
 }
 
 // onlyFlows reports a bound on sockets of a workload that has none of its own: packets that
