@@ -69,17 +69,41 @@ static __always_inline void miss(struct holding *h)
 }
 
 /*
- * renew finds the pools of a connection that has none yet, or those of an older generation;
- * and of one that is not heard of once more, to be counted.
+ * stands is whether a connection is as its pools, as they were found now, have it: weir set
+ * changes them within a generation. One that is not heard of is found once more, to be counted.
+ */
+static __always_inline bool stands(struct holding *h, struct holding *found)
+{
+	__u32 i, kept = 0;
+
+	if (h->generation != generation || h->care == UNHEARD)
+		return false;
+#pragma clang loop unroll(full)
+	for (i = 0; i <= ABOVE; i++)
+		if (h->pools[i] != found->pools[i])
+			return false;
+	each_pool(h, i) {
+		if (h->care == WHOLE && !affords(h->pools[i], 0))
+			return false;
+		kept = most(kept, keeps(h->pools[i]));
+	}
+	return h->care == WHOLE || h->kept == kept;
+}
+
+/*
+ * renew finds the pools of a connection that has none yet, or others by now. One that stands
+ * is only fitted: it may be idle, and its bound another one.
  */
 static __always_inline struct holding *renew(struct tcp_sock *tp)
 {
 	struct holding *h = bpf_sk_storage_get(&holdings, tp, 0, 0), found = {};
-	bool bound;
+	bool bound = find_pools(tp, &found);
 
-	if (h && h->generation == generation && h->care != UNHEARD)
+	if (h && stands(h, &found)) {
+		if (h->care == WATCHED)
+			fit(tp, tp, h, ACKNOWLEDGED);
 		return NULL;
-	bound = find_pools(tp, &found);
+	}
 	if (h) {
 		let_go(h);
 		h->care = WATCHED;

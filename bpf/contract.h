@@ -312,7 +312,7 @@ struct paced {
 struct bound {
 	__u64 soft;
 	__u64 max;    /* 0: as much as they want */
-	__u32 made;   /* the generation that made the pool */
+	__u32 made;   /* when the pool was made */
 	__u32 refuse; /* connections that there is no room for; else they are squeezed */
 };
 

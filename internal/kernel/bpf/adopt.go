@@ -3,7 +3,6 @@ package bpf
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/cilium/ebpf"
 )
@@ -35,13 +34,8 @@ func (g *Generation) Adoption(scope uint64, o MemoryOptions) (*Adoption, error) 
 		return nil, fmt.Errorf("set adopt: %w", err)
 	}
 	delete(spec.Programs, adoptProgDisown)
-	contracts, err := openTable(filepath.Join(g.memoryDir(), adoptMapContracts), spec.Maps[adoptMapContracts])
-	if err != nil {
-		return nil, err
-	}
-	defer contracts.Close()
 	options := g.shared(spec)
-	for name, table := range map[string]*ebpf.Map{adoptMapBounds: t.bounds, adoptMapContracts: contracts} {
+	for name, table := range map[string]*ebpf.Map{adoptMapBounds: t.bounds, adoptMapContracts: t.contracts} {
 		spec.Maps[name].MaxEntries = table.MaxEntries()
 		options.MapReplacements[name] = table
 	}

@@ -2,17 +2,21 @@ package bpf
 
 import (
 	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
 )
 
-// A poolKey is how the kernel knows a pool: by its contract, and the generation that made it.
+// A poolKey is how the kernel knows a pool: by its contract, and when it was made.
 type poolKey struct {
 	Contract uint32
 	Made     uint32
 }
 
-// A pool is one that is there, and the generation that made it.
+// A pool is one that is there, and when it was made.
 type pool struct {
 	tcpMemoryPool
 	made uint32
@@ -31,9 +35,23 @@ func (g *Generation) pools() (map[plan.Contract]pool, error) {
 	return pools, nil
 }
 
-// makePool makes the pool of a contract that has none.
-func (g *Generation) makePool(c plan.Contract) error {
-	return g.memory.pools.Put(poolKey{uint32(c.ID), g.Number}, tcpMemoryPool{Serial: uint64(c.Serial)})
+// makePool makes the pool of a contract that has none, and says when that was.
+func (g *Generation) makePool(c plan.Contract) (made uint32, err error) {
+	if made, err = now(); err != nil {
+		return 0, err
+	}
+	return made, g.memory.pools.Put(poolKey{uint32(c.ID), made}, tcpMemoryPool{Serial: uint64(c.Serial)})
+}
+
+// now is the time in milliseconds since the boot, never 0. It tells a pool from one that
+// the same contract had before: 32 bits of it are 50 days, so two of them would have to be made
+// in the same millisecond of those, and a connection to know the first of them still.
+func now() (uint32, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0, fmt.Errorf("read clock: %w", err)
+	}
+	return max(uint32(t.Nano()/int64(time.Millisecond)), 1), nil
 }
 
 // Pools returns what the TCP sockets of the contracts with a bound hold.
@@ -67,9 +85,27 @@ func (g *Generation) SettleMemory(rules plan.Rules, contracts map[string]plan.Co
 		}
 	}
 	for c, p := range pools {
-		err = errors.Join(err, remove(g.memory.pools, map[poolKey]bool{{uint32(c.ID), p.made}: true}, nil))
+		err = errors.Join(err, g.removePool(c, p))
 	}
 	return len(pools) > 0, err
+}
+
+// removePools removes the pools of a contract's number, whichever serial they are of.
+func (g *Generation) removePools(id plan.ContractID) error {
+	pools, err := g.pools()
+	if err != nil {
+		return err
+	}
+	for c, p := range pools {
+		if c.ID == id {
+			err = errors.Join(err, g.removePool(c, p))
+		}
+	}
+	return err
+}
+
+func (g *Generation) removePool(c plan.Contract, p pool) error {
+	return remove(g.memory.pools, map[poolKey]bool{{uint32(c.ID), p.made}: true}, nil)
 }
 
 // ForgetPools ends all bounds: nobody's buffers are made smaller from then on.

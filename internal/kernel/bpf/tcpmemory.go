@@ -1,11 +1,9 @@
 package bpf
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 
@@ -18,8 +16,9 @@ import (
 
 // boundTables is what a generation has for what TCP sockets hold in memory.
 type boundTables struct {
-	programs map[string]*ebpf.Program // by the name of each; those that refuse only where one is to
-	bounds   *ebpf.Map
+	programs  map[string]*ebpf.Program // by the name of each; those that refuse only where one is to
+	bounds    *ebpf.Map
+	contracts *ebpf.Map
 }
 
 // Close releases the descriptors.
@@ -28,6 +27,7 @@ func (t boundTables) Close() {
 		p.Close()
 	}
 	t.bounds.Close()
+	t.contracts.Close()
 }
 
 // memoryHooks is where the programs of TCP memory are attached.
@@ -50,7 +50,8 @@ type MemoryOptions struct{ Send, Receive uint32 }
 // LoadMemory loads tcp_memory with what the TCP sockets of contracts may hold and pins it.
 // It knows all contracts: a tag for one without a bound keeps others' away.
 func (g *Generation) LoadMemory(rules plan.Rules, contracts map[string]plan.Contract, o MemoryOptions) error {
-	if err := os.Mkdir(g.memoryDir(), 0o700); err != nil {
+	// A first bound of weir set may have been broken off here: the bounds come last.
+	if err := errors.Join(os.RemoveAll(g.memoryDir()), os.Mkdir(g.memoryDir(), 0o700)); err != nil {
 		return fmt.Errorf("create pin directory: %w", err)
 	}
 	spec, err := copied(parseMemory)
@@ -89,21 +90,17 @@ func (g *Generation) LoadMemory(rules plan.Rules, contracts map[string]plan.Cont
 	if err != nil {
 		return err
 	}
-	programs := all.Programs
 	if refuses(rules.Memory) {
-		refuse, err := g.loadRefuse(bounds, known)
-		if err != nil {
+		if err := g.loadRefuse(bounds, known); err != nil {
 			return err
 		}
-		defer refuse.Close()
-		maps.Copy(programs, refuse.Programs)
 	}
-	for name, p := range programs {
+	for name, p := range all.Programs {
 		err = errors.Join(err, pin(p, filepath.Join(g.memoryDir(), name)))
 	}
 	return errors.Join(err,
-		pin(bounds, filepath.Join(g.memoryDir(), tcpMemoryMapBounds)),
-		pin(known, filepath.Join(g.memoryDir(), tcpMemoryMapContracts))) // for adopt
+		pin(known, filepath.Join(g.memoryDir(), tcpMemoryMapContracts)), // for adopt
+		pin(bounds, filepath.Join(g.memoryDir(), tcpMemoryMapBounds)))
 }
 
 // refuses reports whether any bound refuses connections that it has no room for.
@@ -116,11 +113,11 @@ func refuses(bounds map[plan.ContractID]policy.TCPMemory) bool {
 	return false
 }
 
-// loadRefuse loads what refuses connections, by the tables of tcp_memory.
-func (g *Generation) loadRefuse(bounds, contracts *ebpf.Map) (*ebpf.Collection, error) {
+// loadRefuse loads what refuses connections, by the tables of tcp_memory, and pins it.
+func (g *Generation) loadRefuse(bounds, contracts *ebpf.Map) error {
 	spec, err := copied(parseRefuse)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	spec.Maps[tcpRefuseMapBounds].MaxEntries = bounds.MaxEntries()
 	spec.Maps[tcpRefuseMapContracts].MaxEntries = contracts.MaxEntries()
@@ -128,24 +125,30 @@ func (g *Generation) loadRefuse(bounds, contracts *ebpf.Map) (*ebpf.Collection, 
 	o.MapReplacements[tcpRefuseMapBounds], o.MapReplacements[tcpRefuseMapContracts] = bounds, contracts
 	all, err := ebpf.NewCollectionWithOptions(spec, *o)
 	if err != nil {
-		return nil, fmt.Errorf("load tcp_refuse: %w", err)
+		return fmt.Errorf("load tcp_refuse: %w", err)
 	}
-	return all, nil
+	defer all.Close()
+	for name, p := range all.Programs {
+		err = errors.Join(err, pin(p, filepath.Join(g.memoryDir(), name)))
+	}
+	return err
 }
 
-// putBound writes what the sockets of a contract may hold, none for the zero value, and
-// makes the pool that they share, unless an earlier generation did.
-func (g *Generation) putBound(bounds, contracts *ebpf.Map, c plan.Contract, m policy.TCPMemory, made uint32) error {
-	is := tcpMemoryBound{Soft: uint64(m.Soft), Max: uint64(m.Max), Made: cmp.Or(made, g.Number)}
+// putBound writes what the sockets of a contract may hold, none for the zero value, in
+// the pool that they share, which was made at a time; 0: it is made now, first.
+func (g *Generation) putBound(bounds, contracts *ebpf.Map, c plan.Contract, m policy.TCPMemory, made uint32) (err error) {
+	if m.Max != 0 && made == 0 {
+		made, err = g.makePool(c)
+	}
+	is := tcpMemoryBound{Soft: uint64(m.Soft), Max: uint64(m.Max), Made: made}
 	if m.WhenFull == policy.WhenFullRefuse {
 		is.Refuse = 1
 	}
-	err := errors.Join(
-		bounds.Put(uint32(c.ID), is),
-		contracts.Put(uint32(c.ID), tcpMemoryContract{Priority: plan.Keep, Serial: c.Serial}),
-	)
-	if err == nil && m.Max != 0 && made == 0 {
-		err = g.makePool(c)
+	if err == nil {
+		err = errors.Join(
+			bounds.Put(uint32(c.ID), is),
+			contracts.Put(uint32(c.ID), tcpMemoryContract{Priority: plan.Keep, Serial: c.Serial}),
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("write what contract %d may hold: %w", c.ID, named(err))
@@ -230,7 +233,12 @@ func (g *Generation) openBounds() (*boundTables, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &boundTables{map[string]*ebpf.Program{}, bounds}
+	contracts, err := openTable(filepath.Join(g.memoryDir(), tcpMemoryMapContracts), spec.Maps[tcpMemoryMapContracts])
+	if err != nil {
+		bounds.Close()
+		return nil, err
+	}
+	t := &boundTables{map[string]*ebpf.Program{}, bounds, contracts}
 	for name := range memoryHooks {
 		p, err := ebpf.LoadPinnedProgram(filepath.Join(g.memoryDir(), name), nil)
 		if errors.Is(err, fs.ErrNotExist) {
