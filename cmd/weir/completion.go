@@ -92,6 +92,14 @@ func completeRate(_ *cobra.Command, _ []string, typed string) ([]string, cobra.S
 	return []string{typed + "Kbit", typed + "Mbit", typed + "Gbit"}, cobra.ShellCompDirectiveNoFileComp
 }
 
+// completeSize completes the unit of a number of bytes.
+func completeSize(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if _, err := policy.ParseSize(typed + "GiB"); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{typed + "KiB", typed + "MiB", typed + "GiB"}, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeUnit completes the units that run.
 func (c *cli) completeUnit(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return c.inTime(func(ctx context.Context) ([]string, error) {

@@ -63,6 +63,7 @@ func knownErrors() []advice {
 		{bpf.ErrFull, []string{"weir apply FILE makes larger tables: there is room for some hundred weir set and weir run between two of them"}},
 		{bpf.ErrNoLimits, []string{"weir apply FILE loads programs that do, where the kernel can; weir doctor tells whether"}},
 		{agent.ErrNoLimits, []string{"weir doctor tells what this kernel has, and which limits a policy can give here; --priority needs none of it"}},
+		{agent.ErrNoBounds, []string{"weir doctor tells what this kernel has"}},
 		{agent.ErrRolledBack, []string{"weir status tells what is in force; weir doctor what this host can do"}},
 		{agent.ErrUnfinished, []string{"weir apply FILE finishes it, weir reset takes it back"}},
 		{agent.ErrPending, []string{"weir confirm keeps it, weir rollback takes it back"}},

@@ -27,25 +27,26 @@ const (
 func (c *cli) launch() *cobra.Command {
 	var f termsFlags
 	cmd := &cobra.Command{
-		Use:   "run [--priority N] [--egress-max RATE] [--ingress-max RATE] [--via VIA] -- COMMAND [ARGUMENTS]",
+		Use:   "run [--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] [--via VIA] -- COMMAND [ARGUMENTS]",
 		Short: "Start a command under a contract",
 		Long: `Start a command under a contract, as nice does: its sockets and those of all of
 its children have the contract, in place of what the policy says of them. That is
 a priority, a limit that they share on all links together, one on what they all
-receive, or any of these. Signals, terminal and exit status are the command's own;
+receive, a bound on what their TCP connections hold in memory, or any of these. Signals, terminal and exit status are the command's own;
 127 and 126 are those of shells, for a command that is not there or can not run.`,
 		Example: `  sudo weir run --priority 2 -- rsync -a /srv backup:/srv
   sudo weir run --priority eth0=2,default=8 -- make push
   sudo weir run --egress-max 50Mbit -- restic backup /srv
   sudo weir run --ingress-max 20Mbit -- apt-get dist-upgrade
+  sudo weir run --tcp-memory-max 64MiB -- crawler
   sudo weir run --priority 6 --via net_prio -- streamer`,
 		Args: atLeast("COMMAND"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !f.promise() {
-				return &usageError{"weir run needs --priority, --egress-max or --ingress-max", "weir run --priority N -- " + shellLine(args)}
-			}
 			if err := f.check(); err != nil {
 				return err
+			}
+			if !f.promise() {
+				return &usageError{"weir run needs --priority, --egress-max, --ingress-max or --tcp-memory-max", "weir run --priority N -- " + shellLine(args)}
 			}
 			path, err := lookUp(args[0])
 			if err != nil {

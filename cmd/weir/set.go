@@ -23,11 +23,11 @@ type setFlags struct {
 func (c *cli) set() *cobra.Command {
 	var f setFlags
 	cmd := &cobra.Command{
-		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] [--ingress-max RATE] | --clear) [--via VIA]",
+		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] | --clear) [--via VIA]",
 		Short: "Change a running workload, its open connections included",
 		Long: `Give a running process, cgroup or unit a contract, in place of what the policy
 says of it, limits included: a priority, a limit on all links together, one on what
-its sockets receive, or any of these.
+its sockets receive, a bound on what its TCP sockets hold in memory, or any of these.
 Open connections change at their next packet, future ones and children are
 included, and nothing is moved anywhere. What is not named stays as weir set gave
 it before; --clear takes all of it back.
@@ -38,12 +38,17 @@ by nobody here. --egress-max none and --ingress-max none take one limit back alo
 Where the kernel can not pace, what is sent waits in an fq, which weir apply puts on
 all links there unless one of them is htb, mqprio or none, or held to a rate.
 
+A bound on TCP memory is given as one: --tcp-memory-soft is half of --tcp-memory-max
+and --tcp-memory-when-full is squeeze where they are left out. Open connections are held to it as
+their peers read; --tcp-memory-max none gives them their buffers back.
+
 A process may also be given its priority by the cgroup v1 controller net_prio,
 which needs no policy and does move it: --via net_prio.`,
 		Example: `  sudo weir set --pid 730 --priority 4
   sudo weir set --unit nginx --priority eth0=12,default=8
   sudo weir set --pid 730 --egress-max 10Mbit
   sudo weir set --unit torrent --egress-max 5Mbit --ingress-max 20Mbit
+  sudo weir set --unit crawler --tcp-memory-max 64MiB --tcp-memory-when-full refuse
   sudo weir set --pid 730 --clear`,
 		Args:              nothing,
 		ValidArgsFunction: first(),
@@ -70,7 +75,7 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 	}
 	if f.clear == f.terms.given() {
 		kind, value, _ := strings.Cut(target.String(), ": ")
-		return &usageError{"weir set needs --priority, --egress-max or --ingress-max, or else --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
+		return &usageError{"weir set needs --priority, --egress-max, --ingress-max or --tcp-memory-max, or else --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
 	}
 	a, err := c.privileged(cmd)
 	if err != nil {

@@ -250,6 +250,8 @@ func (v *statusView) sets(s *agent.Status) {
 			measured[j.Workload] = append(measured[j.Workload], evidence(j))
 		case plan.PromiseIngress:
 			measured[j.Workload] = append(measured[j.Workload], "ingress: "+evidence(j))
+		case plan.PromiseMemory:
+			measured[j.Workload] = append(measured[j.Workload], "tcp-memory: "+evidence(j))
 		}
 	}
 	for _, set := range s.Sets {

@@ -13,16 +13,19 @@ import (
 // termsFlags say what a process or a group gets.
 type termsFlags struct {
 	priority        priorityFlag
-	egress, ingress maxFlag
+	egress, ingress maxFlag[policy.Rate]
+	memory          memoryFlags
 	via             string
 }
 
 // addTerms adds the flags that say what a process or a group gets.
 func (c *cli) addTerms(cmd *cobra.Command, f *termsFlags) {
 	cmd.Flags().Var(&f.priority, "priority", "`N` from 0 to 15, 15 the highest, or one for each link: eth0=6,default=4")
+	f.egress.kind, f.ingress.kind = "rate", "rate"
 	f.egress.parse, f.ingress.parse = policy.ParseEgressMax, policy.ParseIngressMax
 	cmd.Flags().Var(&f.egress, "egress-max", "at most a `RATE` of all links together, from 64Kbit to 100Gbit; none takes back what weir set gave")
 	cmd.Flags().Var(&f.ingress, "ingress-max", "at most a `RATE` to its sockets, by all devices but loopback; likewise")
+	c.addMemory(cmd, &f.memory)
 	cmd.Flags().Var(oneOf(&f.via, "bpf", "net_prio"), "via", "the mechanism that carries it: `VIA` is bpf or net_prio")
 	_ = cmd.RegisterFlagCompletionFunc("priority", c.completePriority)
 	_ = cmd.RegisterFlagCompletionFunc("egress-max", completeRate)
@@ -30,27 +33,33 @@ func (c *cli) addTerms(cmd *cobra.Command, f *termsFlags) {
 	_ = cmd.RegisterFlagCompletionFunc("via", cobra.FixedCompletions([]string{"bpf", "net_prio"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// check returns a *usageError for terms that net_prio can not carry.
+// check returns a *usageError for terms that do not fit each other, or that net_prio can
+// not carry.
 func (f *termsFlags) check() error {
+	if err := f.memory.check(); err != nil {
+		return err
+	}
 	if viaOf(f.via) != policy.ViaNetPrio {
 		return nil
 	}
 	for _, limit := range []struct {
-		flag  string
-		given bool
-	}{{"--egress-max", f.egress.given}, {"--ingress-max", f.ingress.given}} {
+		flag, what string
+		given      bool
+	}{{"--egress-max", "limit", f.egress.given}, {"--ingress-max", "limit", f.ingress.given}, {"--tcp-memory-max", "bound", f.memory.given()}} {
 		if limit.given {
-			return &usageError{"net_prio carries priorities only: it cannot hold a limit", "leave --via out, or " + limit.flag}
+			return &usageError{"net_prio carries priorities only: it cannot hold a " + limit.what, "leave --via out, or " + limit.flag}
 		}
 	}
 	return nil
 }
 
-func (f *termsFlags) given() bool { return f.priority.given || f.egress.given || f.ingress.given }
+func (f *termsFlags) given() bool {
+	return f.priority.given || f.egress.given || f.ingress.given || f.memory.given()
+}
 
 // promise reports whether what was given promises anything by itself.
 func (f *termsFlags) promise() bool {
-	return f.priority.given || f.egress.value != 0 || f.ingress.value != 0
+	return f.priority.given || f.egress.value != 0 || f.ingress.value != 0 || f.memory.max.value != 0
 }
 
 // terms are what was given.
@@ -63,6 +72,10 @@ func (f *termsFlags) terms() (t agent.Terms) {
 	}
 	if f.ingress.given {
 		t.MaxIngress = &f.ingress.value
+	}
+	if f.memory.given() {
+		bound := f.memory.bound()
+		t.TCPMemory = &bound
 	}
 	return t
 }
@@ -86,21 +99,28 @@ func (f *termsFlags) String() string {
 	case f.ingress.given:
 		words = append(words, "no ingress limit of its own")
 	}
+	switch {
+	case f.memory.max.value != 0:
+		words = append(words, plan.MemoryTerms(f.memory.bound()))
+	case f.memory.given():
+		words = append(words, "no bound on TCP memory of its own")
+	}
 	return strings.Join(words, ", ")
 }
 
-// A maxFlag is the most that something may send or receive in a second, or none.
-type maxFlag struct {
-	parse func(string) (policy.Rate, error)
-	value policy.Rate // 0: no limit
+// A maxFlag is the most that something may send or receive in a second, or hold, or none.
+type maxFlag[T policy.Rate | policy.Size] struct {
+	kind  string
+	parse func(string) (T, error)
+	value T // 0: no limit
 	given bool
 }
 
-func (f *maxFlag) String() string { return "" }
+func (f *maxFlag[T]) String() string { return "" }
 
-func (f *maxFlag) Type() string { return "rate" }
+func (f *maxFlag[T]) Type() string { return f.kind }
 
-func (f *maxFlag) Set(s string) (err error) {
+func (f *maxFlag[T]) Set(s string) (err error) {
 	if f.value = 0; s != "none" {
 		f.value, err = f.parse(s)
 	}

@@ -16,7 +16,7 @@ import (
 // tell of what they do: then each was fitted once to its even part or, where no program
 // may do that either (before 5.15), nothing bounds them.
 func (a *Agent) adoptOpen(g *bpf.Generation) error {
-	send, receive, err := workload.LargestBuffers()
+	o, err := memoryOptions()
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (a *Agent) adoptOpen(g *bpf.Generation) error {
 	if err != nil {
 		return err
 	}
-	adoption, err := g.Adoption(scope, bpf.MemoryOptions{Send: send, Receive: receive})
+	adoption, err := g.Adoption(scope, o)
 	if err != nil {
 		return err
 	}

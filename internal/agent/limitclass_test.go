@@ -32,8 +32,14 @@ func (b *bench) withoutAtomics(t *testing.T, text string) {
 // no module is loaded.
 func (b *bench) lackAtomics(t *testing.T) {
 	t.Helper()
+	b.lack(t, func(f *plan.Features) { f.Atomics = false })
+}
+
+// lack has the agent find a kernel without something.
+func (b *bench) lack(t *testing.T, hide func(*plan.Features)) {
+	t.Helper()
 	f := b.features(context.Background())
-	f.Atomics = false
+	hide(&f)
 	text, err := json.Marshal(probed{bootID(), loadedModules(), b.Version, f})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,20 @@ import (
 	"github.com/weir-net/weir/internal/state"
 )
 
+// canBound returns ErrNoBounds where the terms bound the memory of sockets and nothing can.
+func (a *Agent) canBound(ctx context.Context, t Terms) error {
+	if !t.bounds() {
+		return nil
+	}
+	return a.inScope(func() error {
+		f := a.features(ctx)
+		if lacks := f.NoMemory(); len(lacks) > 0 {
+			return fmt.Errorf("%w: %s", ErrNoBounds, lacks[0])
+		}
+		return nil
+	})
+}
+
 // live says how limits are held beside the policy that is applied. It returns ErrNoLimits
 // where the terms give one that nothing holds.
 func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (policy.Method, error) {

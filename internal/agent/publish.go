@@ -68,6 +68,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		return c.save()
 	})
 	c.add("tell open sockets whose they are", func() error { return c.sweep(ctx, w) })
+	c.addMemoryOfMakers(w)
 	c.add("let out what waits below raised workloads", func() error { return c.releaseRaised(d.have, w) })
 	c.add("remove older generations", func() error { return c.removeGenerations(number) })
 	return nil

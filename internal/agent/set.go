@@ -18,7 +18,7 @@ import (
 // on and its children a contract. The process is not moved anywhere. A second
 // Set changes the first, in one write per link and one for the limit; one that
 // leaves nothing of it is Clear; a first one that fails leaves nothing. It returns
-// ErrNoLimits where a limit is not possible.
+// ErrNoLimits where a limit is not possible, and ErrNoBounds where a bound of memory is not.
 func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 	// The kernel side knows a process by its number in the initial namespace.
 	if err := workload.CheckPIDNamespace(); err != nil {
@@ -40,6 +40,9 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 			s = old
 		}
 		s, nothing := t.of(s, known)
+		if err := a.canBound(ctx, t); err != nil {
+			return err
+		}
 		how := policy.MethodAuto
 		if t.limits() || s.Max != 0 || old.Max != 0 {
 			if how, err = a.live(ctx, r, t); err != nil {
@@ -66,7 +69,7 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 				err = errors.Join(err, a.withdraw(context.WithoutCancel(ctx), g, r, s.Name))
 			}
 		}
-		return errors.Join(err, a.liftLast(context.WithoutCancel(ctx), g))
+		return errors.Join(err, a.liftLast(context.WithoutCancel(ctx), g), a.followBounds(context.WithoutCancel(ctx), g))
 	})
 }
 
@@ -164,7 +167,7 @@ func (a *Agent) clear(ctx context.Context, g *bpf.Generation, r *state.Record, p
 			return err
 		}
 	}
-	return a.liftLast(ctx, g)
+	return errors.Join(a.liftLast(ctx, g), a.followBounds(ctx, g))
 }
 
 // withdraw takes the contract of a set back.
@@ -212,7 +215,10 @@ func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set, how pol
 			return err
 		}
 	}
-	return a.receive(g, c, plan.ArrivingOf(s.Contract()), r.IDs.Names)
+	return errors.Join(
+		a.receive(g, c, plan.ArrivingOf(s.Contract()), r.IDs.Names),
+		a.bound(g, c, s.TCPMemory, r.IDs.Names),
+	)
 }
 
 // retract takes back what a contract means.
@@ -222,5 +228,6 @@ func (a *Agent) retract(g *bpf.Generation, r *state.Record, c plan.Contract) err
 			return err
 		}
 	}
-	return errors.Join(g.RemoveLimit(c.ID), g.SetArriving(plan.Contract{ID: c.ID}, plan.Limit{}, nil))
+	nobody := plan.Contract{ID: c.ID}
+	return errors.Join(g.RemoveLimit(c.ID), g.SetArriving(nobody, plan.Limit{}, nil), a.bound(g, nobody, policy.TCPMemory{}, nil))
 }

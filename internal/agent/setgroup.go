@@ -11,9 +11,13 @@ import (
 
 // SetGroup gives a running cgroup or unit a contract, before anything that the
 // policy says of it. Its open connections are included. A second SetGroup changes
-// the first. It returns ErrNoLimits where a limit is not possible.
+// the first. It returns ErrNoLimits where a limit is not possible, and ErrNoBounds where a
+// bound of memory is not.
 func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, t Terms) error {
 	return a.regroup(ctx, func(r *state.Record) (bool, error) {
+		if err := a.canBound(ctx, t); err != nil {
+			return false, err
+		}
 		if t.limits() {
 			if _, err := a.live(ctx, r, t); err != nil {
 				return false, err

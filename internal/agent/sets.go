@@ -14,8 +14,9 @@ import (
 // was given before.
 type Terms struct {
 	Priority   *policy.Priority
-	Max        *policy.Rate // of egress; 0 takes away the limit that was given before
-	MaxIngress *policy.Rate // likewise, of what its sockets receive
+	Max        *policy.Rate      // of egress; 0 takes away the limit that was given before
+	MaxIngress *policy.Rate      // likewise, of what its sockets receive
+	TCPMemory  *policy.TCPMemory // the zero value takes away the bound that was given before
 }
 
 // limits reports whether the terms give a limit.
@@ -26,6 +27,9 @@ func (t Terms) sends() bool { return t.Max != nil && *t.Max != 0 }
 
 // receives reports whether they give one of what sockets receive.
 func (t Terms) receives() bool { return t.MaxIngress != nil && *t.MaxIngress != 0 }
+
+// bounds reports whether they bound the memory of sockets.
+func (t Terms) bounds() bool { return t.TCPMemory != nil && t.TCPMemory.Max != 0 }
 
 // of is the set of a name under the terms: the one that is known, changed, or a
 // new one. It is nothing where it promises nothing.
@@ -42,7 +46,10 @@ func (t Terms) of(s state.Set, known bool) (next state.Set, nothing bool) {
 	if t.MaxIngress != nil {
 		s.MaxIngress = *t.MaxIngress
 	}
-	return s, s.Priority.Empty() && !s.Contract().Limited()
+	if t.TCPMemory != nil {
+		s.TCPMemory = *t.TCPMemory
+	}
+	return s, s.Priority.Empty() && !s.Contract().Limited() && s.TCPMemory.Max == 0
 }
 
 func setName(pid uint32) string { return fmt.Sprintf("pid %d", pid) }

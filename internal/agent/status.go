@@ -66,6 +66,7 @@ type SetStatus struct {
 	Priority   string                  `json:"priority"`                                       // by itself; "" if there is none
 	Max        policy.Rate             `json:"max,omitempty" jsonschema:"type=string"`         // of egress
 	MaxIngress policy.Rate             `json:"max_ingress,omitempty" jsonschema:"type=string"` // of what its sockets receive
+	TCPMemory  policy.TCPMemory        `json:"tcp_memory,omitzero"`                            // that its TCP sockets may hold
 	Alive      bool                    `json:"alive"`
 	Traffic    map[string]plan.Traffic `json:"traffic"` // per link
 }

@@ -86,12 +86,20 @@ func unlikeMemory(have, want policy.TCPMemory) string {
 }
 
 // memoryOf are the bounds of all contracts that have one.
-func memoryOf(p *policy.Policy, ids IDs) map[ContractID]policy.TCPMemory {
+func memoryOf(p *policy.Policy, ids IDs, explicit []Explicit) map[ContractID]policy.TCPMemory {
 	bounds := map[ContractID]policy.TCPMemory{}
-	for _, w := range p.Workloads {
-		if w.Via == policy.ViaBPF && w.Contract.TCPMemory.Max != 0 {
-			bounds[ids.Names[w.Name].ID] = w.Contract.TCPMemory
+	add := func(name string, of policy.Contract) {
+		if of.TCPMemory.Max != 0 {
+			bounds[ids.Names[name].ID] = of.TCPMemory
 		}
+	}
+	for _, w := range p.Workloads {
+		if w.Via == policy.ViaBPF {
+			add(w.Name, w.Contract)
+		}
+	}
+	for _, e := range explicit {
+		add(e.Name, e.Contract)
 	}
 	return bounds
 }

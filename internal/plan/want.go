@@ -102,7 +102,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	w.Rules.Toward = towardOf(p, w.IDs)
 	w.Rules.Blocs = w.blocs(charged)
 	w.Receives = len(w.Rules.Arriving) > 0
-	w.Rules.Memory = memoryOf(p, w.IDs)
+	w.Rules.Memory = memoryOf(p, w.IDs, explicit)
 	w.Holds = len(w.Rules.Memory) > 0
 	w.Unbound = w.unbound(p, charged, f)
 	for _, wl := range p.Workloads {

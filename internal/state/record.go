@@ -66,15 +66,17 @@ type Set struct {
 	Priority   policy.Priority  `json:"priority"`
 	Max        policy.Rate      `json:"max,omitempty"`         // of egress; 0: no limit
 	MaxIngress policy.Rate      `json:"max_ingress,omitempty"` // likewise
+	TCPMemory  policy.TCPMemory `json:"tcp_memory,omitzero"`
 	Via        policy.Via       `json:"via,omitempty"`
 }
 
 // Contract is what the set promises.
 func (s Set) Contract() policy.Contract {
 	return policy.Contract{
-		Priority: s.Priority,
-		Egress:   policy.Egress{Limit: policy.Limit{Max: s.Max}},
-		Ingress:  policy.Bandwidth{Limit: policy.Limit{Max: s.MaxIngress}},
+		Priority:  s.Priority,
+		Egress:    policy.Egress{Limit: policy.Limit{Max: s.Max}},
+		Ingress:   policy.Bandwidth{Limit: policy.Limit{Max: s.MaxIngress}},
+		TCPMemory: s.TCPMemory,
 	}
 }
 
