@@ -142,6 +142,9 @@ func (c Cgroup) Match(path string) bool {
 	}
 }
 
+// Wild reports whether the pattern has a wildcard: it may name several cgroups.
+func (c Cgroup) Wild() bool { return strings.ContainsAny(c.Pattern, "*?") }
+
 // component parts a path without its leading slash after its first component.
 func component(path string) (first, rest string) {
 	if i := strings.IndexByte(path, '/'); i >= 0 {

@@ -467,7 +467,8 @@ func checkPolicy(t failer, p *Policy) {
 			checkLimit(in.Limit, in.Span)
 		}
 		if memory != (TCPMemory{}) {
-			if memory.Max < MinTCPMemory || memory.Max > MaxTCPMemory || memory.Soft < MinTCPMemorySoft || memory.Soft > memory.Max ||
+			byMemcg := memory == TCPMemory{Max: memory.Max, Via: MemoryViaMemcg} && len(w.Match) == 1 && w.Match[0].Cgroup.Controller == "memory"
+			if memory.Max < MinTCPMemory || memory.Max > MaxTCPMemory || !byMemcg && (memory.Soft < MinTCPMemorySoft || memory.Soft > memory.Max || memory.Via != MemoryViaBPF) ||
 				!slices.Contains(whenFulls(), memory.WhenFull) || w.Via != ViaBPF || w.Contract.TCPMemorySpan.Line == 0 ||
 				!slices.ContainsFunc(w.Match, func(s Selector) bool { return s.Kind != KindFlow }) {
 				t.Errorf("workload %+v", w)

@@ -59,7 +59,7 @@ var (
 	linkLimits    = egressKeys[:4]                                                               // of a link itself
 	limitKeys     = egressKeys[:3]                                                               // of ingress
 	itemKeys      = [...]string{"to", "max", "burst", "pps", "method", "min", "links", "weight"} // of an item of egress
-	tcpMemoryKeys = [...]string{"max", "soft", "when-full"}
+	tcpMemoryKeys = [...]string{"max", "soft", "when-full", "via"}
 	selectorKeys  = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
 	processKeys   = selectorKeys[:5]
 )

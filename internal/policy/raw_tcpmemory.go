@@ -9,6 +9,7 @@ type rawTCPMemory struct {
 	max      scalar
 	soft     scalar
 	whenFull scalar
+	via      scalar
 }
 
 func (r *reader) rawTCPMemory(key scalar, n *yaml.Node) rawTCPMemory {
@@ -21,6 +22,8 @@ func (r *reader) rawTCPMemory(key scalar, n *yaml.Node) rawTCPMemory {
 			raw.soft = r.value(key, n, "soft")
 		case "when-full":
 			raw.whenFull = r.value(key, n, "when-full")
+		case "via":
+			raw.via = r.value(key, n, "via")
 		}
 	})
 	return raw

@@ -98,6 +98,7 @@ type schemaTCPMemory struct {
 	Max      string `json:"max" jsonschema:"description=The most of all together: 256KiB to 1024GiB.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=128MiB"`
 	Soft     string `json:"soft,omitempty" jsonschema:"description=Above it sockets stop growing\\, and shrink as peers drain them: 128KiB to max. Left out: half of max.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=64MiB"`
 	WhenFull string `json:"when-full,omitempty" jsonschema:"description=What a new connection meets where too little is left below max: the kernel's smallest buffers (the default)\\, or a refusal."`
+	Via      string `json:"via,omitempty" jsonschema:"description=What holds it: programs that fit the buffers of sockets (auto and bpf)\\, or of one cgroup of the v1 memory hierarchy its controller (memcg)\\, which knows max alone."`
 }
 
 type schemaContract struct {
@@ -193,6 +194,11 @@ func (schemaTCPMemory) JSONSchemaExtend(s *jsonschema.Schema) {
 	if whenFull, ok := s.Properties.Get("when-full"); ok {
 		for _, w := range whenFulls() {
 			whenFull.Enum = append(whenFull.Enum, w.String())
+		}
+	}
+	if via, ok := s.Properties.Get("via"); ok {
+		for _, name := range memoryVias {
+			via.Enum = append(via.Enum, name)
 		}
 	}
 }

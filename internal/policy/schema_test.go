@@ -181,7 +181,7 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 		contract("tcp-memory: {max: 128}"),
 		contract("tcp-memory: {max: 128MiB, soft: 1Mbit}"),
 		contract("tcp-memory: {max: 128MiB, when-full: drop}"),
-		contract("tcp-memory: {max: 128MiB, via: memcg}"),
+		contract("tcp-memory: {max: 128MiB, via: memory}"),
 		contract("tcp-memory: {max: 128MiB}, via: net_prio"),
 		contract("priority: 3, tcp-memory: {max: 128MiB}, via: net_prio"),
 		contract("egress: {max: 1mbit}"),

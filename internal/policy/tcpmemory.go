@@ -15,14 +15,27 @@ const (
 // of the queues to send, to receive and of what came out of order. The zero TCPMemory is
 // no bound.
 type TCPMemory struct {
-	Soft     Size     `json:"soft" jsonschema:"type=string"`      // above it sockets stop growing, and shrink as peers drain them; MinTCPMemorySoft to Max
-	Max      Size     `json:"max" jsonschema:"type=string"`       // the most of all together, MinTCPMemory to MaxTCPMemory; 0: no bound
-	WhenFull WhenFull `json:"when_full" jsonschema:"type=string"` // what a new connection meets where too little is left below Max
+	Soft     Size      `json:"soft" jsonschema:"type=string"`      // above it sockets stop growing, and shrink as peers drain them; MinTCPMemorySoft to Max; by memcg 0: there is none
+	Max      Size      `json:"max" jsonschema:"type=string"`       // the most of all together, MinTCPMemory to MaxTCPMemory; 0: no bound
+	WhenFull WhenFull  `json:"when_full" jsonschema:"type=string"` // what a new connection meets where too little is left below Max
+	Via      MemoryVia `json:"via,omitempty"`
 }
 
+// A MemoryVia names what holds a bound on TCP memory.
+type MemoryVia string
+
+// What can hold one.
+const (
+	MemoryViaBPF   MemoryVia = ""      // in a file "bpf", "auto" or left out: programs that fit the buffers of sockets
+	MemoryViaMemcg MemoryVia = "memcg" // cgroup v1's memory controller, of one cgroup of its hierarchy
+)
+
 // String writes the bound as a file has it: "{soft: 64MiB, max: 128MiB, when-full:
-// squeeze}".
+// squeeze}", "{max: 128MiB, via: memcg}".
 func (t TCPMemory) String() string {
+	if t.Via == MemoryViaMemcg {
+		return "{max: " + t.Max.String() + ", via: memcg}"
+	}
 	return "{soft: " + t.Soft.String() + ", max: " + t.Max.String() + ", when-full: " + t.WhenFull.String() + "}"
 }
 
@@ -75,7 +88,11 @@ func (m *meaning) tcpMemory(raw rawTCPMemory, via Via) TCPMemory {
 		return TCPMemory{}
 	}
 	m.notByNetPrio(raw.key, "bound of memory", via)
-	t := TCPMemory{Max: m.memoryMax(raw)}
+	t := TCPMemory{Max: m.memoryMax(raw), Via: m.memoryVia(raw)}
+	if t.Via == MemoryViaMemcg {
+		m.onlyMax(raw)
+		return t
+	}
 	t.Soft = m.memorySoft(raw, t.Max)
 	if raw.whenFull.given() {
 		var err error
@@ -83,6 +100,46 @@ func (m *meaning) tcpMemory(raw rawTCPMemory, via Via) TCPMemory {
 		m.refuse(raw.whenFull.span, err)
 	}
 	return t
+}
+
+// memoryVias are what the key via of a bound can be.
+var memoryVias = []string{"auto", "bpf", string(MemoryViaMemcg)}
+
+// memoryVia reads what shall hold the bound.
+func (m *meaning) memoryVia(raw rawTCPMemory) MemoryVia {
+	switch {
+	case !raw.via.given(), raw.via.text == "auto", raw.via.text == "bpf":
+		return MemoryViaBPF
+	case raw.via.text == string(MemoryViaMemcg):
+		return MemoryViaMemcg
+	}
+	m.report(raw.via.span, "via "+quote(raw.via.text)+" is not known", DidYouMean(raw.via.text, memoryVias, possible(memoryVias)))
+	return MemoryViaBPF
+}
+
+// onlyMax reports what the memory controller does not know of a bound.
+func (m *meaning) onlyMax(raw rawTCPMemory) {
+	if raw.soft.given() {
+		m.report(raw.soft.span, "memcg knows no soft: the kernel has one limit", "leave soft out, or via")
+	}
+	if raw.whenFull.given() {
+		m.report(raw.whenFull.span, "memcg knows no when-full: the kernel refuses memory, and no connection", "leave when-full out, or via")
+	}
+}
+
+// memcgMatch reports a bound by the memory controller of anything but one cgroup of its
+// hierarchy: it holds one together with all below it, and nothing else. What is wrong with
+// the match leaves open what it was meant to be.
+func (m *meaning) memcgMatch(raw rawWorkload, match []Selector, c Contract) {
+	if c.TCPMemory.Via != MemoryViaMemcg || len(match) == 0 || len(match) < len(raw.match) {
+		return
+	}
+	of := match[0].Cgroup
+	if len(match) == 1 && match[0].Kind == KindCgroup && of.Controller == "memory" && !of.Wild() && of.Pattern != "/" {
+		return
+	}
+	m.report(raw.contract.tcpMemory.via.span, "memcg holds one cgroup of the v1 memory hierarchy, with all below it",
+		"match it alone, without wildcards, as in cgroup: memory:/batch; or leave via out")
 }
 
 // memoryMax reads the most that the sockets may hold, 0 if it is wrong or missing.

@@ -26,6 +26,8 @@ func TestTCPMemory(t *testing.T) {
 		"{max: 1MiB, soft: 1MiB}":             {Soft: 1 << 20, Max: 1 << 20},
 		"{max: 1MiB, when-full: squeeze}":     {Soft: 1 << 19, Max: 1 << 20, WhenFull: WhenFullSqueeze},
 		"{when-full: \"refuse\", max: 2MiB}":  {Soft: 1 << 20, Max: 2 << 20, WhenFull: WhenFullRefuse},
+		"{max: 1MiB, via: auto}":              {Soft: 1 << 19, Max: 1 << 20},
+		"{max: 1MiB, via: bpf}":               {Soft: 1 << 19, Max: 1 << 20},
 		"{soft: \"128KiB\", max: \"0.5MiB\"}": {Soft: 128 << 10, Max: 512 << 10},
 	} {
 		if got, err := tcpMemoryOf(text); err != nil || got != want {

@@ -51,6 +51,7 @@ func (m *meaning) workload(raw rawWorkload) Workload {
 		m.onlyFlows(raw, w.Match)
 	}
 	w.Contract = m.contract(raw.contract, w.Via, viaKnown)
+	m.memcgMatch(raw, w.Match, w.Contract)
 	if w.Contract.Span == (Span{}) {
 		w.Contract.Span = w.Span
 	}
