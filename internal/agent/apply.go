@@ -144,6 +144,7 @@ func (c *change) addAll(ctx context.Context, d *draft, target *state.Document) e
 		return err
 	}
 	c.addNetPrio(ctx, d)
+	c.addMemcg(d.want)
 	c.add("read everything back and compare", func() (err error) {
 		d.comparison, err = c.prove(ctx, c.record, d.policy, d.want)
 		return err

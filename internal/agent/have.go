@@ -34,6 +34,9 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	if have.Rules, err = g.Rules(); err != nil {
 		return have, err
 	}
+	if have.Memcg, _, err = a.readMemcg(r); err != nil {
+		return have, err
+	}
 	limited, err := g.HasLimits()
 	if err != nil {
 		return have, err

@@ -34,6 +34,7 @@ func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
 	c.addLift(ctx, pacing)
 	c.endReceive(ctx)
 	c.endMemory(ctx)
+	c.removeMemcg()
 	// net_prio needs no policy: what was set by it before a change is there after
 	// the change was taken back.
 	var kept []state.Set

@@ -77,6 +77,14 @@ func (s *scene) open() (err error) {
 	if s.have.Rules, err = s.g.Rules(); err != nil {
 		return err
 	}
+	p, err := s.parse(s.record.Applied)
+	if err != nil {
+		return err
+	}
+	s.have.Rules.Controller1 = plan.Controller1(withSets(p, s.record.Sets)) // no table tells
+	if s.have.Memcg, _, err = s.readMemcg(s.record); err != nil {
+		return err
+	}
 	if s.tasks, err = s.sockets.Tasks(); err != nil {
 		return err
 	}
@@ -157,6 +165,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 	}
 	if m, ok := s.have.Rules.Memory[id]; ok {
 		x.Promises = append(x.Promises, "sockets of this host: "+plan.MemoryTerms(m))
+	}
+	if m, ok := s.have.Memcg[id]; ok {
+		x.Promises = append(x.Promises, "cgroup memory:"+m.Path+": "+plan.MemoryTerms(m.Bound()))
 	}
 	return x
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/plan"
@@ -119,5 +120,11 @@ func (a *Agent) pools(r *state.Record) (map[plan.ContractID]plan.Pool, error) {
 		return nil, err
 	}
 	defer g.Close()
-	return g.Pools(r.IDs.Names)
+	pools, err := g.Pools(r.IDs.Names)
+	if err != nil {
+		return nil, err
+	}
+	_, held, err := a.readMemcg(r)
+	maps.Copy(pools, held)
+	return pools, err
 }

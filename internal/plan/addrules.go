@@ -8,7 +8,7 @@ import (
 
 // addRules files every selector in the table that its packets are looked up in.
 func (w *Want) addRules(p *policy.Policy, f Facts) []policy.Diagnostic {
-	r := Rules{Users: map[uint32]ContractID{}, Exes: map[ExeID]ContractID{}}
+	r := Rules{Users: map[uint32]ContractID{}, Exes: map[ExeID]ContractID{}, Controller1: Controller1(p)}
 	cgroups := newCgroupClaims()
 	users, exes := taken[uint32]{}, taken[ExeID]{}
 	var flows []flowRule
@@ -23,9 +23,6 @@ func (w *Want) addRules(p *policy.Policy, f Facts) []policy.Diagnostic {
 			case policy.KindPID:
 				w.PIDs[s.PID] = wl.Name
 			case policy.KindCgroup, policy.KindUnit:
-				if s.Cgroup.Controller != "" {
-					r.Controller1 = s.Cgroup.Controller
-				}
 				if !Followed(s.Cgroup) {
 					w.Unfollowed = append(w.Unfollowed, s)
 				}

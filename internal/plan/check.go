@@ -34,7 +34,11 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		if in := w.Contract.Ingress; in.Limit != (policy.Limit{}) {
 			f.checkIngress(w.Name, in, add)
 		}
-		if w.Contract.TCPMemory.Max != 0 {
+		switch {
+		case w.Contract.TCPMemory.Max == 0:
+		case w.Contract.TCPMemory.Via == policy.MemoryViaMemcg:
+			f.checkMemcg(w, add)
+		default:
 			f.checkMemory(w, add)
 		}
 		for _, s := range w.Match {
@@ -212,6 +216,19 @@ func (f Facts) checkMemory(w policy.Workload, add addFunc) {
 	}
 	for _, why := range f.Features.NoMemory() {
 		add(at, "leave tcp-memory out; weir doctor tells what this kernel has", "%s: %s", object, why)
+	}
+}
+
+// checkMemcg asks for the controller, and the cgroup: memcg holds what is there.
+func (f Facts) checkMemcg(w policy.Workload, add addFunc) {
+	object, of := fmt.Sprintf("workload %q", w.Name), w.Match[0]
+	switch {
+	case f.Cgroup1[of.Cgroup.Controller] == "": // told of its selector
+	case !f.KmemTCP:
+		add(w.Contract.TCPMemorySpan, "leave via out: BPF holds it on any kernel from 5.10 on",
+			"%s: memcg can not hold its tcp-memory: kernel has no memory.kmem.tcp", object)
+	case len(f.Cgroups[of.Cgroup]) == 0:
+		add(of.Span, "make it first, or leave via out of tcp-memory", "%s: memcg can not hold its tcp-memory: no cgroup %s here", object, of.Cgroup)
 	}
 }
 

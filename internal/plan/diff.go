@@ -42,7 +42,8 @@ func Diff(have State, want *Want) []Difference {
 				unlikeToward(isToward[was.ID], shallToward[shall.ID]),
 				have.Rules.Arriving[was.ID].unlike(want.Rules.Arriving[shall.ID], PromiseIngress),
 				unlikeWeights(have.weights(was.ID), want.weights(shall.ID)),
-				unlikeMemory(have.Rules.Memory[was.ID], want.Rules.Memory[shall.ID]))
+				unlikeMemory(have.Rules.Memory[was.ID], want.Rules.Memory[shall.ID]),
+				unlikeMemcg(have.Memcg[was.ID], want.Memcg[shall.ID]))
 		}
 	}
 	d.strays(have, want, rules)

@@ -10,6 +10,7 @@ type Facts struct {
 	Features  Features
 	Cgroup2   string                          // mount point of the v2 hierarchy; "" if none
 	Cgroup1   map[string]string               // v1 controller or "name=X" -> mount point
+	KmemTCP   bool                            // the v1 memory hierarchy holds what TCP sockets have in memory
 	Parents1  map[uint64]uint64               // the tree of the policy's v1 hierarchy: id -> parent
 	Users     map[string]uint32               // the policy's users that exist -> uid
 	Exes      map[string]ExeID                // the policy's executables that exist

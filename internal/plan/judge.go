@@ -95,6 +95,10 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			pool, known := m.Pools[id]
 			all = append(all, Judgement{Workload: w.Name}.memory(bound, pool, known, wrongAt(memoryObject, w.Name, wrong)))
 		}
+		if held, ok := want.Memcg[id]; ok {
+			pool, known := m.Pools[id]
+			all = append(all, Judgement{Workload: w.Name}.memory(held.Bound(), pool, known, wrong["workload "+w.Name]))
+		}
 	}
 	for _, l := range p.Links {
 		all = append(all, judgeLink(l.Name, want.Links[l.Name], seen[l.Name], m, wrong["link "+l.Name])...)

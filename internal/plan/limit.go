@@ -92,6 +92,9 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 	if m := MemoryTerms(s.Rules.Memory[id]); m != "" {
 		terms = append(terms, m)
 	}
+	if m := MemoryTerms(s.Memcg[id].bounded()); m != "" {
+		terms = append(terms, m)
+	}
 	return append(terms, s.weightTerms(id)...)
 }
 
@@ -126,6 +129,9 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 		}
 	}
 	for id := range s.Rules.Memory {
+		all[id] = !known[id]
+	}
+	for id := range s.Memcg {
 		all[id] = !known[id]
 	}
 	for of := range s.Rules.Toward {

@@ -13,9 +13,10 @@ type Pool struct {
 	May       uint64 `json:"may"`  // what they hold, or may take before anybody is asked again
 	Most      uint64 `json:"most"` // the most of that so far
 	Sockets   uint64 `json:"sockets"`
-	Throttled uint64 `json:"throttled"` // times that a buffer was made smaller than TCP and its application wanted it
-	Squeezed  uint64 `json:"squeezed"`  // connections that did not get what they need to work well
-	Refused   uint64 `json:"refused"`   // connections that there was no room for
+	Throttled uint64 `json:"throttled"`        // times that a buffer was made smaller than TCP and its application wanted it
+	Squeezed  uint64 `json:"squeezed"`         // connections that did not get what they need to work well
+	Refused   uint64 `json:"refused"`          // connections that there was no room for
+	Denied    uint64 `json:"denied,omitempty"` // times that memcg gave a socket no memory; it counts none of the four before
 }
 
 // A Holding is what one connection below a bound has of it.
@@ -29,8 +30,15 @@ type Holding struct {
 // kernel lets an empty socket take one segment.
 const poolTolerance = 10 // percent
 
-// words says what was counted.
-func (p Pool) words() string {
+// words says what was counted of a bound that something holds.
+func (p Pool) words(via policy.MemoryVia) string {
+	if via == policy.MemoryViaMemcg {
+		text := fmt.Sprintf("%s in use, at most %s since its cgroup was made", human(p.May), human(p.Most))
+		if p.Denied > 0 {
+			text += fmt.Sprintf(", memory denied %d times", p.Denied)
+		}
+		return text
+	}
 	parts := []string{
 		fmt.Sprintf("%s in use or free to take, at most %s so far", human(p.May), human(p.Most)),
 		fmt.Sprintf("%d connections", p.Sockets),
@@ -64,6 +72,9 @@ func MemoryTerms(m policy.TCPMemory) string {
 	if m.Max == 0 {
 		return ""
 	}
+	if m.Via == policy.MemoryViaMemcg {
+		return fmt.Sprintf("%s at most %s by memcg", PromiseMemory, m.Max)
+	}
 	text := fmt.Sprintf("%s at most %s, soft %s", PromiseMemory, m.Max, m.Soft)
 	if m.WhenFull == policy.WhenFullRefuse {
 		text += ", refuse"
@@ -89,7 +100,7 @@ func unlikeMemory(have, want policy.TCPMemory) string {
 func memoryOf(p *policy.Policy, ids IDs, explicit []Explicit) map[ContractID]policy.TCPMemory {
 	bounds := map[ContractID]policy.TCPMemory{}
 	add := func(name string, of policy.Contract) {
-		if of.TCPMemory.Max != 0 {
+		if of.TCPMemory.Max != 0 && of.TCPMemory.Via == policy.MemoryViaBPF {
 			bounds[ids.Names[name].ID] = of.TCPMemory
 		}
 	}
@@ -114,9 +125,9 @@ func (j Judgement) memory(m policy.TCPMemory, p Pool, known bool, wrong string) 
 	case !known:
 		j.Verdict, j.Evidence = Unprovable, evidence+"; what its sockets hold could not be read"
 	case p.May > uint64(m.Max)/100*(100+poolTolerance):
-		j.Verdict, j.Evidence = Broken, evidence+"; "+p.words()
+		j.Verdict, j.Evidence = Broken, evidence+"; "+p.words(m.Via)
 	default:
-		j.Verdict, j.Evidence = Kept, evidence+"; "+p.words()
+		j.Verdict, j.Evidence = Kept, evidence+"; "+p.words(m.Via)
 	}
 	return j
 }

@@ -26,12 +26,12 @@ func TestJudgeMemory(t *testing.T) {
 		want  Judgement
 	}{
 		"nobody is there": {nil, map[ContractID]Pool{id: {}}, of(Kept, read+"0B in use or free to take, at most 0B so far, 0 connections", Pool{})},
-		"in use": {nil, map[ContractID]Pool{id: {1536, 3 << 20, 2, 3, 0, 1}},
-			of(Kept, read+"1.5KiB in use or free to take, at most 3.0MiB so far, 2 connections, throttled 3 times, refused 1 times", Pool{1536, 3 << 20, 2, 3, 0, 1})},
-		"a little more": {nil, map[ContractID]Pool{id: {4<<20 + 4<<20/11, 5 << 20, 90, 0, 0, 0}},
-			of(Kept, read+"4.4MiB in use or free to take, at most 5.0MiB so far, 90 connections", Pool{4<<20 + 4<<20/11, 5 << 20, 90, 0, 0, 0})},
-		"too much": {nil, map[ContractID]Pool{id: {5 << 20, 5 << 20, 90, 0, 40, 0}},
-			of(Broken, read+"5.0MiB in use or free to take, at most 5.0MiB so far, 90 connections, squeezed 40 times", Pool{5 << 20, 5 << 20, 90, 0, 40, 0})},
+		"in use": {nil, map[ContractID]Pool{id: {1536, 3 << 20, 2, 3, 0, 1, 0}},
+			of(Kept, read+"1.5KiB in use or free to take, at most 3.0MiB so far, 2 connections, throttled 3 times, refused 1 times", Pool{1536, 3 << 20, 2, 3, 0, 1, 0})},
+		"a little more": {nil, map[ContractID]Pool{id: {4<<20 + 4<<20/11, 5 << 20, 90, 0, 0, 0, 0}},
+			of(Kept, read+"4.4MiB in use or free to take, at most 5.0MiB so far, 90 connections", Pool{4<<20 + 4<<20/11, 5 << 20, 90, 0, 0, 0, 0})},
+		"too much": {nil, map[ContractID]Pool{id: {5 << 20, 5 << 20, 90, 0, 40, 0, 0}},
+			of(Broken, read+"5.0MiB in use or free to take, at most 5.0MiB so far, 90 connections, squeezed 40 times", Pool{5 << 20, 5 << 20, 90, 0, 40, 0, 0})},
 		"not read": {nil, nil, of(Unprovable, read+"what its sockets hold could not be read", Pool{})},
 		"not running": {func(s *State) { s.Holds = false }, map[ContractID]Pool{id: {}},
 			of(Broken, "tcp memory: its programs do not run", Pool{})},

@@ -55,6 +55,18 @@ type Rules struct {
 	Controller1 string
 }
 
+// Controller1 is the v1 controller that a policy's v1 paths are of; "" if it has none.
+func Controller1(p *policy.Policy) string {
+	for _, w := range p.Workloads {
+		for _, s := range w.Match {
+			if w.Via == policy.ViaBPF && s.Cgroup.Controller != "" {
+				return s.Cgroup.Controller
+			}
+		}
+	}
+	return ""
+}
+
 // Births are the patterns that the kernel itself holds against the path of
 // every new cgroup. Keys of a v1 hierarchy start with a "1".
 type Births struct {

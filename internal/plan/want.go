@@ -104,6 +104,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	w.Receives = len(w.Rules.Arriving) > 0
 	w.Rules.Memory = memoryOf(p, w.IDs, explicit)
 	w.Holds = len(w.Rules.Memory) > 0
+	w.Memcg = memcgOf(p, w.IDs)
 	w.Unbound = w.unbound(p, charged, f)
 	for _, wl := range p.Workloads {
 		if wl.Via == policy.ViaNetPrio {

@@ -27,6 +27,7 @@ type Record struct {
 	Sets       []Set                 `json:"sets,omitempty"`     // of weir set and weir run
 	BPFFS      bool                  `json:"bpffs,omitempty"`    // we mounted it
 	Groups     map[string]plan.Group `json:"groups,omitempty"`   // of net_prio, as they were made
+	Memcg      map[string]plan.Memcg `json:"memcg,omitempty"`    // workload -> what the memory controller holds it to
 	Offload    map[int]bool          `json:"offload,omitempty"`  // device -> whether it takes mqprio in hardware, where that was tried
 	Watcher    *Process              `json:"watcher,omitempty"`  // gives new interfaces their net_prio entries
 	Pending    *Pending              `json:"pending,omitempty"`  // a change that waits for weir confirm
