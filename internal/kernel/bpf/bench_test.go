@@ -3,9 +3,12 @@ package bpf
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -340,34 +343,56 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkTraffic is what bpf_stats says of real packets of a UDP socket; the
-// kernel's two clock reads a run are in it.
+// BenchmarkTraffic is what bpf_stats says of real packets of one socket, without a limit and
+// below one that is not reached; the kernel's two clock reads a run are in it.
 func BenchmarkTraffic(b *testing.B) {
-	testutil.Needs(b, "tcx")
-	for name, byHeaders := range map[string]bool{"socket": false, "headers": true} {
-		b.Run(name, func(b *testing.B) {
-			w := newWire(b)
-			rules := ports(4000)
-			if !byHeaders {
-				rules.Users[0] = plan.FirstID
-			}
-			g := w.publish(rules, bare)
-			var c net.Conn
-			var err error
-			w.here.Do(func() { c, err = net.Dial("udp4", w.to4(4000)) })
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer c.Close()
-			stats := w.stats()
-			for b.Loop() {
-				if _, err := c.Write([]byte("x")); err != nil {
-					b.Fatal(err)
-				}
-			}
-			report(b, stats(g.links[w.link.Index].program))
-		})
+	testutil.Needs(b, "tcx", "BPF atomics")
+	for _, network := range []string{"udp4", "tcp4"} {
+		for name, limit := range map[string]policy.Rate{"": 0, ",limit": 10e9} {
+			b.Run(network+name, func(b *testing.B) { benchTraffic(b, network, noRules(), limit) })
+			b.Run(network+",headers"+name, func(b *testing.B) { benchTraffic(b, network, ports(4000), limit) })
+		}
 	}
+}
+
+// benchTraffic sends packets that the rules claim by their headers, or else by their user.
+func benchTraffic(b *testing.B, network string, rules plan.Rules, max policy.Rate) {
+	w := newWire(b)
+	if len(rules.Flows) == 0 {
+		rules.Users[0] = plan.FirstID
+	}
+	promises := w.promises()
+	if max != 0 {
+		limit(&rules, &promises, map[plan.Owner]policy.Rate{{Contract: plan.FirstID}: max})
+	}
+	g := w.publishTo(rules, promises, bare)
+	join(b, w.room.Cgroup, os.Getpid())
+	b.Cleanup(func() { join(b, filepath.Dir(w.room.Cgroup), os.Getpid()) })
+	if err := g.AttachPace(); err != nil {
+		b.Fatal(err)
+	}
+	if network == "tcp4" {
+		sink := w.listen(w.there, w.to4(4000))
+		go func() {
+			if c, err := sink.Accept(); err == nil {
+				_, _ = io.Copy(io.Discard, c)
+			}
+		}()
+	}
+	var c net.Conn
+	var err error
+	w.here.Do(func() { c, err = net.Dial(network, w.to4(4000)) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	stats := w.stats()
+	for b.Loop() {
+		if _, err := c.Write([]byte("x")); err != nil {
+			b.Fatal(err)
+		}
+	}
+	report(b, stats(g.links[w.link.Index].program))
 }
 
 // BenchmarkProcess is what following tasks costs a process from fork to exit.

@@ -197,7 +197,7 @@ func copyOfTest(t *testing.T) string {
 	return path
 }
 
-func join(t *testing.T, cgroup string, pid int) {
+func join(t testing.TB, cgroup string, pid int) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(cgroup, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 		t.Fatal(err)
