@@ -11,7 +11,11 @@
 
 #include <bpf/bpf_helpers.h>
 
-static __always_inline __u32 contract_of_cgroup(struct __sk_buff *skb)
+/*
+ * contract_of_cgroup finds the nearest cgroup that is claimed. It is global, as claims_above is:
+ * so the kernel proves their loops once, and not for each path that leads to them.
+ */
+__noinline __u32 contract_of_cgroup(struct __sk_buff *skb)
 {
 	__u64 id = bpf_skb_cgroup_id(skb);
 	__u32 *found = bpf_map_lookup_elem(&cgroups, &id);
@@ -27,28 +31,38 @@ static __always_inline __u32 contract_of_cgroup(struct __sk_buff *skb)
 }
 
 /*
- * find_above collects the workloads that claim the cgroups on the way up from a
- * socket's, but for its own one. Each counts once.
+ * claims_above collects the workloads that claim the cgroups on the way up from a
+ * socket's, but for its own one: 16 bits each, the nearest lowest. Each counts once.
  */
-static __noinline bool find_above(struct __sk_buff *skb, __u16 own, struct above *above)
+__noinline __u64 claims_above(struct __sk_buff *skb, __u32 own)
 {
-	__u64 id = bpf_skb_cgroup_id(skb);
+	__u64 id = bpf_skb_cgroup_id(skb), all = 0;
 	__u32 *found, n = 0;
 	int level;
 
-	if (!above)
-		return false;
 #pragma clang loop unroll(disable)
 	for (level = MAX_CGROUP_DEPTH; level >= -1; level--) {
 		found = id ? bpf_map_lookup_elem(&cgroups, &id) : NULL;
 		id = bpf_skb_ancestor_cgroup_id(skb, level);
-		if (!found || *found == own || *found == above->contracts[0] || *found == above->contracts[1])
+		if (!found || *found == own || *found == (__u16)all || *found == (__u16)(all >> 16))
 			continue;
-		above->contracts[n] = *found;
+		all |= (__u64)*found << 16 * n;
 		if (++n == ABOVE)
 			break;
 	}
-	return n;
+	return all;
+}
+
+/* find_above says whether anything binds a socket beside its own contract, and what. */
+static __always_inline bool find_above(struct __sk_buff *skb, __u16 own, struct above *above)
+{
+	__u64 all = claims_above(skb, own);
+	__u32 i;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i < ABOVE; i++)
+		above->contracts[i] = all >> 16 * i;
+	return all;
 }
 
 static __always_inline __u32 contract_of_user(struct __sk_buff *skb)
