@@ -19,8 +19,8 @@
 
 #include "bucket.h"
 #include "budgets.h"
-#include "headers.h"
 #include "paces.h"
+#include "sockets.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
@@ -72,22 +72,6 @@ static __always_inline struct budget *at(struct load *l, __u32 place)
 static __always_inline __u64 weight(struct budget *b, struct load *l)
 {
 	return b->packets ? (__u64)l->segments * SEGMENT : l->wire;
-}
-
-/* full_socket returns the socket that a packet is of, unless it is half of one. */
-static __always_inline struct bpf_sock *full_socket(struct __sk_buff *skb)
-{
-	struct bpf_sock *sk = skb->sk;
-
-	return sk ? bpf_sk_fullsock(sk) : NULL;
-}
-
-/* tcp_socket returns the TCP connection that a packet is of. */
-static __always_inline struct bpf_sock *tcp_socket(struct __sk_buff *skb)
-{
-	struct bpf_sock *sk = full_socket(skb);
-
-	return sk && sk->type == SOCK_STREAM && sk->protocol == IPPROTO_TCP ? sk : NULL;
 }
 
 /* clock is the time at which TCP sent: it has just looked, and looking is dear. */
@@ -227,13 +211,12 @@ static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now, 
  * carries_tcp asks the headers of all that may be TCP without a connection's socket: what
  * is forwarded, and what answers for connections that are gone or not there yet.
  */
-static __always_inline bool carries_tcp(struct __sk_buff *skb)
+static __always_inline bool carries_tcp(struct __sk_buff *skb, struct bpf_sock *sk)
 {
-	struct bpf_sock *sk = full_socket(skb);
 	__u8 ip[10];
 
-	if (sk && sk->protocol == IPPROTO_UDP)
-		return false;
+	if (sk && (is_tcp(sk) || sk->protocol == IPPROTO_UDP))
+		return is_tcp(sk);
 	if (bpf_skb_load_bytes_relative(skb, 0, ip, sizeof(ip), BPF_HDR_START_NET))
 		return false;
 	return (ip[0] >> 4 == 4 ? ip[9] : ip[6]) == IPPROTO_TCP;
@@ -393,14 +376,16 @@ static __always_inline void charge_stakes(struct paced *p, struct load *l, __u64
 /* hold says whether a packet goes on. */
 static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
-	struct bpf_sock *sk = tcp_socket(skb);
+	struct bpf_sock *sk = full_socket(skb);
 	struct paced *p;
 	bool paced;
 	__u64 now;
 
-	l->stream = sk || carries_tcp(skb);
+	l->stream = carries_tcp(skb, sk);
 	if (!l->stream && all_prepaid(l))
 		return NEXT;
+	if (sk && !is_tcp(sk))
+		sk = NULL;
 	now = clock(sk);
 	p = sk ? connection(&paces, sk) : NULL;
 	if (p) {

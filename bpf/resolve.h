@@ -9,6 +9,7 @@
 
 #include "flows.h"
 #include "owner.h"
+#include "sockets.h"
 
 /* Published with the programs: answers cached by another generation are stale. */
 const volatile __u32 generation = 1;
@@ -50,26 +51,6 @@ static __always_inline struct bpf_sock *socket_of(struct __sk_buff *skb)
 		return NULL;
 	sk = bpf_sk_fullsock(half);
 	return sk ? sk : bpf_get_listener_sock(half);
-}
-
-/*
- * is_tcp tells TCP connections from the kernel's own socket for resets and
- * TIME_WAIT, a raw one that says its protocol is TCP. bpf_skc_to_mptcp_sock does
- * not: it takes what lies behind that socket for a TCP one's fields (seen on 6.1).
- */
-static __always_inline bool is_tcp(struct bpf_sock *sk)
-{
-	return sk->type == SOCK_STREAM && sk->protocol == IPPROTO_TCP;
-}
-
-/*
- * connected says whether all packets of a socket have the same ends. A socket
- * that is connected anew sends a SYN first, in SYN_SENT.
- */
-static __always_inline bool connected(struct bpf_sock *sk)
-{
-	return is_tcp(sk) && sk->state != BPF_TCP_SYN_SENT && sk->state != BPF_TCP_LISTEN &&
-	       sk->state != BPF_TCP_CLOSE;
 }
 
 union whole {

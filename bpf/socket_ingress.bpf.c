@@ -44,11 +44,9 @@ static __always_inline void find_budgets(struct load *l, __u32 id, struct above 
 		add_received(l, &n, above->contracts[i]);
 }
 
-/* window_of is what is known of the connection that a packet is of, NULL if it is of none. */
-static __always_inline struct paced *window_of(struct __sk_buff *skb)
+/* window_of is what is known of a connection, NULL where a socket is none. */
+static __always_inline struct paced *window_of(struct bpf_sock *sk)
 {
-	struct bpf_sock *sk = tcp_socket(skb);
-
 	return sk && connected(sk) ? connection(&windows, sk) : NULL;
 }
 
@@ -57,6 +55,7 @@ int socket_ingress(struct __sk_buff *skb)
 {
 	struct load load = { .together = true }, *l = &load;
 	struct above above = {};
+	struct bpf_sock *sk;
 	struct paced *p;
 	__u64 now;
 	__u32 id;
@@ -69,11 +68,12 @@ int socket_ingress(struct __sk_buff *skb)
 	if (!l->budgets[0])
 		return PASS;
 	weigh(skb, l, ETH_HLEN, ETH_HLEN);
-	l->stream = carries_tcp(skb);
+	sk = full_socket(skb);
+	l->stream = carries_tcp(skb, sk);
 	if (!l->stream && all_prepaid(l))
 		return PASS;
 	now = bpf_ktime_get_ns();
-	p = window_of(skb);
+	p = window_of(sk);
 	if (p)
 		l->own = restrained(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
 	if (hold_unpaced(skb, l, now) == DROP)
