@@ -74,12 +74,16 @@ static __always_inline void remember(struct verdict *at, __u16 contract, __u16 l
 
 /*
  * verdict_of returns what is remembered, where user space can find it: of an
- * MPTCP connection it has no descriptor but the connection's own.
+ * MPTCP connection it has no descriptor but the connection's own. What the kernel
+ * accepts for one is not led to it at once; until then, in SYN_RECV, nothing is kept, so that
+ * no subflow has a verdict of its own.
  */
 static __always_inline struct verdict *verdict_of(struct bpf_sock *sk, struct mptcp_sock *msk)
 {
 	if (msk)
 		return bpf_sk_storage_get(&verdicts, msk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (knows_mptcp && is_tcp(sk) && sk->state == BPF_TCP_SYN_RECV)
+		return NULL;
 	return bpf_sk_storage_get(&verdicts, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
@@ -99,59 +103,113 @@ static __always_inline void look_above(struct __sk_buff *skb, struct bpf_sock *s
 		*a = *above;
 }
 
-/* nested says whether anything else binds a socket of a contract, and what. */
-static __always_inline bool nested(struct __sk_buff *skb, __u16 contract, struct above *above)
+/* nested says whether anything else binds a socket of a contract. */
+static __always_inline bool nested(struct __sk_buff *skb, __u16 contract)
 {
-	return limits && contract && find_above(skb, contract, above);
+	struct above above = {};
+
+	return limits && contract && find_above(skb, contract, &above);
+}
+
+/* where says which packets of its socket a verdict is for. */
+static __always_inline enum link_number where(struct verdict v) { return v.link & NO_LINK; }
+
+/* by_owner is the verdict on all packets of a socket, as its owner has it. */
+static __always_inline struct verdict by_owner(struct __sk_buff *skb, struct bpf_sock *sk, struct mptcp_sock *msk)
+{
+	struct verdict v = { .contract = contract_of_socket(skb, sk, msk) };
+
+	v.link = v.contract || !tuple_count ? EVERY_LINK : NO_LINK;
+	if (nested(skb, v.contract))
+		v.link |= NESTED;
+	return v;
 }
 
 /*
- * resolve says under which contract a packet goes, and what else binds it. What the headers say is kept
+ * find finds a verdict: the contract, and above it where that holds. What the headers say is kept
  * for a connection, too, but for one link only (a tunnel or NAT gives its packets
  * other headers on the next), and not where rules look at the DSCP, which an
  * application may change at any time. That they do not say it is never kept: it
  * is true of one packet, such as the later fragment of a tunnel's.
+ *
+ * It is global, so that the kernel proves it once, and not for each path that leads to it;
+ * such functions take and return numbers, beside the packet, before 5.12.
  */
-static __always_inline __u32 resolve(struct __sk_buff *skb, struct above *above)
+__noinline __u32 find(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = socket_of(skb);
 	struct mptcp_sock *msk = NULL;
-	struct above seen = {};
-	struct verdict *at, v;
-	__u32 id;
+	struct verdict *at, v = {};
 
 	if (!sk)
 		return contract_of_headers(skb);
 	if (knows_mptcp && is_tcp(sk))
 		msk = bpf_skc_to_mptcp_sock(sk);
-	at = verdict_of(sk, msk);
-	if (!at) { /* no memory, or closed before its first packet came here */
-		id = contract_of_socket(skb, sk, msk);
-		nested(skb, id, above);
-		return id ? id : contract_of_headers(skb);
-	}
-	v = remembered(at);
+	at = verdict_of(sk, msk); /* NULL too if there is no memory, or it was closed before its first packet came here */
+	if (at)
+		v = remembered(at);
 	if (v.generation != generation) {
-		v.contract = contract_of_socket(skb, sk, msk);
-		v.link = v.contract || !tuple_count ? EVERY_LINK : NO_LINK;
-		if (nested(skb, v.contract, &seen))
-			v.link |= NESTED;
-		remember(at, v.contract, v.link);
+		v = by_owner(skb, sk, msk);
+		if (at)
+			remember(at, v.contract, v.link);
 	}
-	if (v.link & NESTED) {
-		look_above(skb, sk, v.contract, above);
+	if (where(v) == EVERY_LINK || (where(v) == this_link && connected(sk)))
+		return v.contract | v.link << 16;
+	v.contract = contract_of_headers(skb);
+	if (!at)
 		return v.contract;
-	}
-	if (v.link == EVERY_LINK || (v.link == this_link && connected(sk)))
-		return v.contract;
-	id = contract_of_headers(skb);
 	if (connected(sk)) {
-		if (!dscp_matters && !msk && id != CONTRACT_UNCLASSIFIED)
-			remember(at, id, this_link);
-	} else if (v.link != NO_LINK) { /* it is connected anew */
+		if (!dscp_matters && !msk && v.contract != CONTRACT_UNCLASSIFIED)
+			remember(at, v.contract, this_link);
+	} else if (where(v) != NO_LINK) { /* it is connected anew */
 		remember(at, CONTRACT_UNCLAIMED, NO_LINK);
 	}
-	return id;
+	return v.contract;
+}
+
+/* one_connection says whether all packets of a packet's socket have the same ends. */
+static __always_inline bool one_connection(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = full_socket(skb);
+
+	return sk && connected(sk);
+}
+
+/* found is what find finds. */
+static __always_inline struct verdict found(struct __sk_buff *skb)
+{
+	__u32 n = find(skb);
+
+	return (struct verdict){ .contract = n, .link = n >> 16 };
+}
+
+/*
+ * resolve says under which contract a packet goes, and what else binds it. Most packets are of
+ * sockets that keep the answer themselves: these are not even asked what they are.
+ */
+static __always_inline __u32 resolve(struct __sk_buff *skb, struct above *above)
+{
+	struct verdict *at, v = {};
+	struct bpf_sock *sk = skb->sk;
+	bool one;
+
+	if (!sk)
+		return contract_of_headers(skb);
+	at = bpf_sk_storage_get(&verdicts, sk, 0, 0);
+	if (at)
+		v = remembered(at);
+	if (v.generation != generation) {
+		v = found(skb);
+	} else if (where(v) != EVERY_LINK) {
+		one = one_connection(skb);
+		if (where(v) != (one ? this_link : NO_LINK))
+			v = found(skb);
+		else if (!one)
+			v.contract = contract_of_headers(skb);
+	}
+	if (v.link & NESTED)
+		look_above(skb, sk, v.contract, above);
+	return v.contract;
 }
 
 #endif
