@@ -233,7 +233,7 @@ static __always_inline void add_lines(struct __sk_buff *skb, struct lines *l, __
 
 static __always_inline void find_lines(struct __sk_buff *skb, struct lines *l)
 {
-	__u32 link = skb->cb[0];
+	__u32 link = skb->cb[0] & 0xffff;
 	void *contracts = bpf_map_lookup_elem(&links, &link);
 
 	add_lines(skb, l, 0, contracts, skb->cb[2]);

@@ -50,7 +50,7 @@ struct load {
 	bool together;		  /* all TCP goes through one bucket, whoever holds it back */
 	bool own;		  /* its connection is charged for it, and not the flow of its kind */
 	__u32 budgets[BOUNDS]; /* their numbers; from the first 0 on there is none */
-};
+} __attribute__((aligned(8))); /* so that it is zeroed by the word, for every packet */
 
 /*
  * opaque hides from the compiler where a load lies: knowing that, it adds to the

@@ -47,7 +47,7 @@ __noinline int find_budgets(struct __sk_buff *skb, struct load *l)
 
 	if (!skb || !l)
 		return 0;
-	link = skb->cb[0];
+	link = skb->cb[0] & 0xffff;
 	own = skb->cb[1];
 	above = skb->cb[3];
 	contracts = bpf_map_lookup_elem(&links, &link);
@@ -73,7 +73,9 @@ int limit(struct __sk_buff *skb)
 	int verdict;
 
 	opaque(l);
-	find_budgets(skb, l);
+	l->budgets[0] = skb->cb[0] >> 16;
+	if (!l->budgets[0])
+		find_budgets(skb, l);
 	verdict = l->budgets[0] ? hold(skb, l) : NEXT;
 	if (verdict == NEXT)
 		bpf_tail_call(skb, &limiter, DEPART);

@@ -66,14 +66,25 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
 }
 
-/* pass goes on in limit, or else in depart, where any limit may hold for the packet. */
-static __always_inline void pass(struct __sk_buff *skb, __u32 own, struct above *above)
+/* sole is the budget of a contract that has no other; 0: it has several, or none. */
+static __always_inline __u32 sole(struct contract *c)
 {
-	if (!own && !above->contracts[0] && !own_budgets)
+	return c->together_packets || c->here || c->here_packets || c->prefixes ? 0 : c->together;
+}
+
+/*
+ * pass goes on in limit, or else in depart, where any limit may hold for the packet. Most are
+ * below one limit, so that limit need not look for it.
+ */
+static __always_inline void pass(struct __sk_buff *skb, __u32 id, struct contract *c, struct above *above)
+{
+	bool own = c && c->limited, others = above->contracts[0] || own_budgets;
+
+	if (!own && !others)
 		return;
-	skb->cb[0] = this_link;
+	skb->cb[0] = this_link | (own && !others ? sole(c) << 16 : 0);
 	skb->cb[1] = own_budgets;
-	skb->cb[2] = own;
+	skb->cb[2] = own ? id : CONTRACT_UNCLAIMED;
 	skb->cb[3] = above->contracts[0] | (__u32)above->contracts[1] << 16;
 	skb->cb[4] = above->contracts[2] | l2_length << 16;
 	bpf_tail_call(skb, &limiter, LIMIT);
@@ -94,7 +105,7 @@ int link_egress(struct __sk_buff *skb)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
 	if (limits)
-		pass(skb, c && c->limited ? id : CONTRACT_UNCLAIMED, &above);
+		pass(skb, id, c, &above);
 	return NEXT;
 }
 
