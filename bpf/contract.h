@@ -97,7 +97,9 @@ struct exe {
 enum link_number {
 	EVERY_LINK = 0,
 	FIRST_LINK = 1,
-	NO_LINK = 0x7fff,
+	NO_LINK = 0x3fff,
+	/* Beside these: the socket is of UDP. */
+	DATAGRAMS = 0x4000,
 	/* Beside EVERY_LINK: workloads claim cgroups above the socket's, too. */
 	NESTED = 0x8000,
 };

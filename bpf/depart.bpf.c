@@ -3,10 +3,10 @@
  * depart: gives a packet that leaves a link the time at which it may, and the fq on that
  * link keeps it until then.
  *
- * link_egress goes on here, or limit does, with the link's number and the contracts whose
- * limits bind the packet, in cb. Each limit is a line of packets: one begins when the one
- * before it has passed at the limit's rate. A packet below several is charged to each and
- * leaves at the latest of their times, and never before the one that it had.
+ * link_egress goes on here, or limit does, with what link_egress knows in cb (limiter.h). Each
+ * limit is a line of packets: one begins when the one before it has passed at the limit's
+ * rate. A packet below several is charged to each and leaves at the latest of their times,
+ * and never before the one that it had.
  *
  * A packet of a flow that sends little, and has none that waits, goes ahead of what waits: it
  * leaves at once and the line is charged as ever, so what comes later makes up for it. All
@@ -233,7 +233,7 @@ static __always_inline void add_lines(struct __sk_buff *skb, struct lines *l, __
 
 static __always_inline void find_lines(struct __sk_buff *skb, struct lines *l)
 {
-	__u32 link = skb->cb[0] & 0xffff;
+	__u32 link = skb->cb[0] & NO_LINK;
 	void *contracts = bpf_map_lookup_elem(&links, &link);
 
 	add_lines(skb, l, 0, contracts, skb->cb[2]);

@@ -46,6 +46,7 @@ struct load {
 	__u32 wire; /* bytes, the headers of all its segments included */
 	__u32 segments;
 	__u32 hook;		  /* the link's index, times two; one more at its ingress */
+	bool datagram;		  /* it is of a socket of UDP's */
 	bool stream;		  /* it is TCP */
 	bool together;		  /* all TCP goes through one bucket, whoever holds it back */
 	bool own;		  /* its connection is charged for it, and not the flow of its kind */
@@ -376,12 +377,12 @@ static __always_inline void charge_stakes(struct paced *p, struct load *l, __u64
 /* hold says whether a packet goes on. */
 static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
-	struct bpf_sock *sk = full_socket(skb);
+	struct bpf_sock *sk = l->datagram ? NULL : full_socket(skb);
 	struct paced *p;
 	bool paced;
 	__u64 now;
 
-	l->stream = carries_tcp(skb, sk);
+	l->stream = !l->datagram && carries_tcp(skb, sk);
 	if (!l->stream && all_prepaid(l))
 		return NEXT;
 	if (sk && !is_tcp(sk))

@@ -2,8 +2,7 @@
 /*
  * limit: holds a packet that leaves a link to the limits that it is below.
  *
- * link_egress goes on here, with the link's number, its own budgets, the length of its
- * headers, and the contracts whose limits bind the packet, in cb. What may go on gets
+ * link_egress goes on here, and hands on in cb what it knows (limiter.h). What may go on gets
  * its time of departure after that, where anything has one.
  */
 #include "blocs.h"
@@ -47,7 +46,7 @@ __noinline int find_budgets(struct __sk_buff *skb, struct load *l)
 
 	if (!skb || !l)
 		return 0;
-	link = skb->cb[0] & 0xffff;
+	link = skb->cb[0] & NO_LINK;
 	own = skb->cb[1];
 	above = skb->cb[3];
 	contracts = bpf_map_lookup_elem(&links, &link);
@@ -73,6 +72,7 @@ int limit(struct __sk_buff *skb)
 	int verdict;
 
 	opaque(l);
+	l->datagram = skb->cb[0] & DATAGRAMS;
 	l->budgets[0] = skb->cb[0] >> 16;
 	if (!l->budgets[0])
 		find_budgets(skb, l);

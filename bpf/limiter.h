@@ -16,6 +16,15 @@ enum limiter_slot {
 	LIMITERS,
 };
 
+/*
+ * What link_egress hands on in cb:
+ *   0  the link's number and whether the packet is of a socket of UDP's, as a verdict has both;
+ *      above them the number of the packet's only budget, or 0 where limit has to look
+ *   1  the link's own budgets, the one of packets above the other
+ *   2  the contract, if anything of it counts for limits
+ *   3  two of the contracts above it
+ *   4  the third one, and above it the length of the headers before the network's
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, LIMITERS);

@@ -74,17 +74,17 @@ static __always_inline __u32 sole(struct contract *c)
 
 /*
  * pass goes on in limit, or else in depart, where any limit may hold for the packet. Most are
- * below one limit, so that limit need not look for it.
+ * below one limit: then limit is told which, and need not look.
  */
-static __always_inline void pass(struct __sk_buff *skb, __u32 id, struct contract *c, struct above *above)
+static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct above *above)
 {
 	bool own = c && c->limited, others = above->contracts[0] || own_budgets;
 
 	if (!own && !others)
 		return;
-	skb->cb[0] = this_link | (own && !others ? sole(c) << 16 : 0);
+	skb->cb[0] = this_link | (v.link & DATAGRAMS) | (others ? 0 : sole(c) << 16);
 	skb->cb[1] = own_budgets;
-	skb->cb[2] = own ? id : CONTRACT_UNCLAIMED;
+	skb->cb[2] = own ? v.contract : CONTRACT_UNCLAIMED;
 	skb->cb[3] = above->contracts[0] | (__u32)above->contracts[1] << 16;
 	skb->cb[4] = above->contracts[2] | l2_length << 16;
 	bpf_tail_call(skb, &limiter, LIMIT);
@@ -95,7 +95,8 @@ SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
 	struct above above = {};
-	__u32 id = resolve(skb, &above), priority;
+	struct verdict v = resolve(skb, &above);
+	__u32 id = v.contract, priority;
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
 	priority = c ? c->priority : PRIORITY_KEEP;
@@ -105,7 +106,7 @@ int link_egress(struct __sk_buff *skb)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
 	if (limits)
-		pass(skb, id, c, &above);
+		pass(skb, v, c, &above);
 	return NEXT;
 }
 

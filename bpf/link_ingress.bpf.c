@@ -31,7 +31,7 @@ static __always_inline __u32 outer(__u32 id, __u32 member)
 static __noinline __u32 member_of(struct __sk_buff *skb)
 {
 	struct above above = {};
-	__u32 member = outer(resolve(skb, &above), CONTRACT_UNCLAIMED), i;
+	__u32 member = outer(resolve(skb, &above).contract, CONTRACT_UNCLAIMED), i;
 
 	if (!above.contracts[0])
 		return member;

@@ -120,13 +120,18 @@ static __always_inline struct verdict by_owner(struct __sk_buff *skb, struct bpf
 	struct verdict v = { .contract = contract_of_socket(skb, sk, msk) };
 
 	v.link = v.contract || !tuple_count ? EVERY_LINK : NO_LINK;
+	if (sk->protocol == IPPROTO_UDP)
+		v.link |= DATAGRAMS;
 	if (nested(skb, v.contract))
 		v.link |= NESTED;
 	return v;
 }
 
+/* number is a verdict as find returns it: the contract, and above it its link. */
+static __always_inline __u32 number(struct verdict v) { return v.contract | (__u32)v.link << 16; }
+
 /*
- * find finds a verdict: the contract, and above it where that holds. What the headers say is kept
+ * find finds a verdict, a number. What the headers say is kept
  * for a connection, too, but for one link only (a tunnel or NAT gives its packets
  * other headers on the next), and not where rules look at the DSCP, which an
  * application may change at any time. That they do not say it is never kept: it
@@ -154,17 +159,17 @@ __noinline __u32 find(struct __sk_buff *skb)
 			remember(at, v.contract, v.link);
 	}
 	if (where(v) == EVERY_LINK || (where(v) == this_link && connected(sk)))
-		return v.contract | v.link << 16;
+		return number(v);
 	v.contract = contract_of_headers(skb);
 	if (!at)
-		return v.contract;
+		return number(v);
 	if (connected(sk)) {
 		if (!dscp_matters && !msk && v.contract != CONTRACT_UNCLASSIFIED)
 			remember(at, v.contract, this_link);
 	} else if (where(v) != NO_LINK) { /* it is connected anew */
 		remember(at, CONTRACT_UNCLAIMED, NO_LINK);
 	}
-	return v.contract;
+	return number(v);
 }
 
 /* one_connection says whether all packets of a packet's socket have the same ends. */
@@ -187,21 +192,23 @@ static __always_inline struct verdict found(struct __sk_buff *skb)
  * resolve says under which contract a packet goes, and what else binds it. Most packets are of
  * sockets that keep the answer themselves: these are not even asked what they are.
  */
-static __always_inline __u32 resolve(struct __sk_buff *skb, struct above *above)
+static __always_inline struct verdict resolve(struct __sk_buff *skb, struct above *above)
 {
 	struct verdict *at, v = {};
 	struct bpf_sock *sk = skb->sk;
 	bool one;
 
-	if (!sk)
-		return contract_of_headers(skb);
+	if (!sk) {
+		v.contract = contract_of_headers(skb);
+		return v;
+	}
 	at = bpf_sk_storage_get(&verdicts, sk, 0, 0);
 	if (at)
 		v = remembered(at);
 	if (v.generation != generation) {
 		v = found(skb);
 	} else if (where(v) != EVERY_LINK) {
-		one = one_connection(skb);
+		one = !(v.link & DATAGRAMS) && one_connection(skb);
 		if (where(v) != (one ? this_link : NO_LINK))
 			v = found(skb);
 		else if (!one)
@@ -209,7 +216,7 @@ static __always_inline __u32 resolve(struct __sk_buff *skb, struct above *above)
 	}
 	if (v.link & NESTED)
 		look_above(skb, sk, v.contract, above);
-	return v.contract;
+	return v;
 }
 
 #endif

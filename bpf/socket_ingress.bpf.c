@@ -63,7 +63,7 @@ int socket_ingress(struct __sk_buff *skb)
 	opaque(l);
 	if (skb->ifindex == LOOPBACK)
 		return PASS;
-	id = resolve(skb, &above);
+	id = resolve(skb, &above).contract;
 	find_budgets(l, id, &above);
 	if (!l->budgets[0])
 		return PASS;

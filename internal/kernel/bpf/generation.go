@@ -57,6 +57,9 @@ const (
 	spareLimits = 255 // with number 0, which is none, a power of two
 )
 
+// maxLinks is how many links a socket's verdict tells apart.
+const maxLinks = int(linkEgressLinkNumberNO_LINK - linkEgressLinkNumberFIRST_LINK)
+
 // ruleTables lists the tables of a generation that are no link's own.
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
@@ -78,6 +81,9 @@ func (r Room) Begin(n uint32, rules plan.Rules, o Options) (*Generation, error) 
 }
 
 func (r Room) begin(n uint32, rules plan.Rules, o Options) (*Generation, error) {
+	if o.Links > maxLinks {
+		return nil, fmt.Errorf("begin generation of %d links: there are numbers for %d", o.Links, maxLinks)
+	}
 	g, err := r.newGeneration(n, true)
 	if err != nil {
 		return nil, err

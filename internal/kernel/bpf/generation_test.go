@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -26,6 +27,19 @@ func TestOpenAbsent(t *testing.T) {
 		t.Errorf("begin a generation again: %v", err)
 	}
 	if all, err := room.Generations(); err != nil || !slices.Equal(all, []uint32{1}) {
+		t.Errorf("generations %v, %v", all, err)
+	}
+}
+
+// TestBeginTooManyLinks: a socket's verdict has no number for more.
+func TestBeginTooManyLinks(t *testing.T) {
+	room := newRoom(t)
+	o := bare
+	o.Links = maxLinks + 1
+	if _, err := room.Begin(1, noRules(), o); err == nil || !strings.Contains(err.Error(), "links") {
+		t.Errorf("begin a generation of %d links: %v", o.Links, err)
+	}
+	if all, err := room.Generations(); err != nil || len(all) != 0 {
 		t.Errorf("generations %v, %v", all, err)
 	}
 }

@@ -78,7 +78,8 @@ type linkEgressLinkNumber uint32
 const (
 	linkEgressLinkNumberEVERY_LINK linkEgressLinkNumber = 0
 	linkEgressLinkNumberFIRST_LINK linkEgressLinkNumber = 1
-	linkEgressLinkNumberNO_LINK    linkEgressLinkNumber = 32767
+	linkEgressLinkNumberNO_LINK    linkEgressLinkNumber = 16383
+	linkEgressLinkNumberDATAGRAMS  linkEgressLinkNumber = 16384
 	linkEgressLinkNumberNESTED     linkEgressLinkNumber = 32768
 )
 

@@ -140,7 +140,8 @@ type linkIngressLinkNumber uint32
 const (
 	linkIngressLinkNumberEVERY_LINK linkIngressLinkNumber = 0
 	linkIngressLinkNumberFIRST_LINK linkIngressLinkNumber = 1
-	linkIngressLinkNumberNO_LINK    linkIngressLinkNumber = 32767
+	linkIngressLinkNumberNO_LINK    linkIngressLinkNumber = 16383
+	linkIngressLinkNumberDATAGRAMS  linkIngressLinkNumber = 16384
 	linkIngressLinkNumberNESTED     linkIngressLinkNumber = 32768
 )
 

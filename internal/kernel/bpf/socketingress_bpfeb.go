@@ -140,7 +140,8 @@ type socketIngressLinkNumber uint32
 const (
 	socketIngressLinkNumberEVERY_LINK socketIngressLinkNumber = 0
 	socketIngressLinkNumberFIRST_LINK socketIngressLinkNumber = 1
-	socketIngressLinkNumberNO_LINK    socketIngressLinkNumber = 32767
+	socketIngressLinkNumberNO_LINK    socketIngressLinkNumber = 16383
+	socketIngressLinkNumberDATAGRAMS  socketIngressLinkNumber = 16384
 	socketIngressLinkNumberNESTED     socketIngressLinkNumber = 32768
 )
 

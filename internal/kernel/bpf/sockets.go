@@ -82,7 +82,7 @@ func (s *Sockets) Verdict(fd int) (id plan.ContractID, generation uint32, known 
 	if err := s.verdicts.Lookup(uint32(fd), &v); err != nil {
 		return 0, 0, false
 	}
-	known = linkEgressLinkNumber(v.Link) != linkEgressLinkNumberNO_LINK
+	known = linkEgressLinkNumber(v.Link)&linkEgressLinkNumberNO_LINK != linkEgressLinkNumberNO_LINK
 	return plan.ContractID(v.Contract), v.Generation, known
 }
 
