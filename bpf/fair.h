@@ -141,10 +141,10 @@ static __always_inline void appraise(struct budget *b)
 }
 
 /*
- * advance ends the tick if it is over; of many CPUs that see it, one does. It is global, as
+ * end_tick ends the tick; of many CPUs that see that it is over, one does. It is global, as
  * charge is: so the kernel proves them once, and not for each path that leads to them.
  */
-__noinline int advance(struct budget *b, __u64 now)
+__noinline int end_tick(struct budget *b, __u64 now)
 {
 	__u64 start, length, bytes, tick, n, i;
 	__s64 expired;
@@ -174,6 +174,13 @@ __noinline int advance(struct budget *b, __u64 now)
 	}
 	appraise(b);
 	return 0;
+}
+
+/* advance ends the tick if it is over, which is seldom: a call costs more than the look. */
+static __always_inline void advance(struct budget *b, __u64 now)
+{
+	if (now >= once(&b->start) + b->tick_length)
+		end_tick(b, now);
 }
 
 /*
