@@ -21,6 +21,7 @@
 #include "budgets.h"
 #include "paces.h"
 #include "sockets.h"
+#include "stakes.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
@@ -120,48 +121,6 @@ static __always_inline void learn(struct paced *p, struct load *l, __u32 length)
 	}
 	p->wire += l->wire;
 	p->payload += l->wire - heads;
-}
-
-/*
- * stake_in returns a connection's stake in a budget. A new one takes the place of
- * the one that was charged least lately, which is none at first.
- */
-static __always_inline struct stake *stake_in(struct paced *p, __u32 budget, __u32 serial)
-{
-	struct stake *s, *oldest = &p->stakes[0];
-	__u32 i;
-
-#pragma clang loop unroll(full)
-	for (i = 0; i < STAKES; i++) {
-		s = &p->stakes[i];
-		if (s->budget == budget && s->serial == serial)
-			return s;
-		if (s->charged < oldest->charged)
-			oldest = s;
-	}
-	__builtin_memset(oldest, 0, sizeof(*oldest));
-	oldest->flow.window = p->window;
-	oldest->budget = budget;
-	oldest->serial = serial;
-	p->limits = 0; /* cut its pace anew */
-	return oldest;
-}
-
-/*
- * leave drops the stakes in limits that the connection was below at this hook and is
- * not any more: it was given another contract.
- */
-static __always_inline void leave(struct paced *p, __u32 hook, __u64 now)
-{
-	struct stake *s;
-	__u32 i;
-
-#pragma clang loop unroll(full)
-	for (i = 0; i < STAKES; i++) {
-		s = &p->stakes[i];
-		if (s->budget && s->hook == hook && s->charged != now)
-			s->budget = 0;
-	}
 }
 
 /*

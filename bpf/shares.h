@@ -7,6 +7,7 @@
 #define WEIR_SHARES_H
 
 #include "budgets.h"
+#include "stakes.h"
 
 /* Payload of a full segment of MTU 1500 with timestamps. */
 #define FULL_SEGMENT 1448
@@ -115,7 +116,7 @@ static __always_inline void find_leave(struct paced *p, struct leave *l)
 	__u32 i;
 
 #pragma clang loop unroll(disable)
-	for (i = 0; i < STAKES; i++)
+	for (i = 0; i < STAKES && taken(&p->stakes[i]); i++)
 		look_at(p, i, l);
 }
 
@@ -129,7 +130,7 @@ static __always_inline void cut_paces(struct paced *p, __u32 keeps)
 	__u32 i;
 
 #pragma clang loop unroll(full)
-	for (i = 0; i < STAKES; i++) {
+	for (i = 0; i < STAKES && taken(&p->stakes[i]); i++) {
 		if (p->stakes[i].budget != keeps)
 			cut_stake(p, i);
 	}
