@@ -73,9 +73,11 @@ func (l *Lock) take(path string, open, how int) error {
 }
 
 // Unlock lets others in. The files stay: removing one would let two processes
-// hold the lock on two files of one name.
+// hold the lock on two files of one name. Closing them would not do: a program that
+// is being started at this moment still has them, until it runs.
 func (l *Lock) Unlock() {
 	for i := len(l.files) - 1; i >= 0; i-- {
+		_ = unix.Flock(int(l.files[i].Fd()), unix.LOCK_UN)
 		l.files[i].Close()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestLocks(t *testing.T) {
@@ -94,4 +96,26 @@ func TestLocksAreRoots(t *testing.T) {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
 	}
+}
+
+// Whoever starts a program has its descriptors twice for a moment: that keeps nobody out.
+func TestUnlockWhileOpen(t *testing.T) {
+	s := Scope{Run: t.TempDir()}
+	l, err := s.LockForChange()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range l.files {
+		twice, err := unix.Dup(int(f.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(twice)
+	}
+	l.Unlock()
+	again, err := s.LockForChange()
+	if err != nil {
+		t.Fatalf("a change after another one: %v", err)
+	}
+	again.Unlock()
 }
