@@ -132,7 +132,11 @@ func (v *socketsView) bounds(all []agent.SocketHolder) {
 			continue
 		}
 		b, p := h.Memory.Bound, h.Memory.Pool
-		cells := plainCells(h.Workload, amount(p.May), amount(p.Most), amount(uint64(b.Soft)), amount(uint64(b.Max)), percent(h.Memory.Full()),
+		soft := amount(uint64(b.Soft))
+		if b.Soft == 0 { // memcg has one limit
+			soft = ""
+		}
+		cells := plainCells(h.Workload, amount(p.May), amount(p.Most), soft, amount(uint64(b.Max)), percent(h.Memory.Full()),
 			grouped(p.Throttled), grouped(p.Squeezed), grouped(p.Refused))
 		cells[5].colour = v.fullness(h.Memory)
 		t.add(cells...)
@@ -148,7 +152,7 @@ func (p painter) fullness(m *plan.MemoryJudged) func(string) string {
 	switch {
 	case m.Pool.May > uint64(m.Bound.Max):
 		return p.red
-	case m.Pool.May > uint64(m.Bound.Soft):
+	case m.Bound.Soft != 0 && m.Pool.May > uint64(m.Bound.Soft):
 		return p.yellow
 	}
 	return nil

@@ -79,6 +79,9 @@ func TestMemcg(t *testing.T) {
 		j.Memory.Pool.May > peak || j.Memory.Pool.May < most/2 {
 		t.Errorf("%d bytes held; status: %+v", peak, j)
 	}
+	if r := b.report(t, SocketQuery{Workload: "held"}); len(r.Holders) != 1 || r.Holders[0].Memory == nil || r.Holders[0].Memory.Pool.May < most/2 {
+		t.Errorf("sockets of the workload: %+v", r.Holders)
+	}
 	if x, err := b.ExplainPID(context.Background(), uint32(w.PID())); err != nil || x.Workload != "held" ||
 		!strings.HasSuffix(strings.Join(x.Promises, "\n"), ": tcp-memory at most 16MiB by memcg") {
 		t.Errorf("explained: %q: %q, %v", x.Workload, x.Promises, err)

@@ -138,16 +138,22 @@ func (s *scene) report(ctx context.Context, q SocketQuery) (*SocketReport, error
 
 // bounds are those of memory that are in force, by the names of their workloads.
 func (s *scene) bounds() (map[string]*plan.MemoryJudged, error) {
-	if len(s.have.Rules.Memory) == 0 {
-		return nil, nil
+	bounds := map[string]*plan.MemoryJudged{}
+	if len(s.have.Rules.Memory) > 0 {
+		pools, err := s.g.Pools(s.record.IDs.Names)
+		if err != nil {
+			return nil, err
+		}
+		for id, bound := range s.have.Rules.Memory {
+			bounds[s.nameOf(id)] = &plan.MemoryJudged{Bound: bound, Pool: pools[id]}
+		}
 	}
-	pools, err := s.g.Pools(s.record.IDs.Names)
+	held, pools, err := s.readMemcg(s.record)
 	if err != nil {
 		return nil, err
 	}
-	bounds := map[string]*plan.MemoryJudged{}
-	for id, bound := range s.have.Rules.Memory {
-		bounds[s.nameOf(id)] = &plan.MemoryJudged{Bound: bound, Pool: pools[id]}
+	for id, m := range held {
+		bounds[s.nameOf(id)] = &plan.MemoryJudged{Bound: m.Bound(), Pool: pools[id]}
 	}
 	return bounds, nil
 }
