@@ -106,7 +106,7 @@ func (l *sharingLab) counters() (counters []func() uint64) {
 	}
 	return append(counters, func() uint64 {
 		packets, bytes, _ := l.far.Received() // the device is there until the lab ends
-		return onWire(bytes - headers*packets)
+		return onWire(bytes - min(bytes, headers*packets)) // the first ones may be ARP's, which are shorter than that
 	})
 }
 
