@@ -73,7 +73,7 @@ static __always_inline void counted(struct sitting *s, __u64 began)
 /* divide charges the time of a softirq to the owners of its packets. */
 static __always_inline void divide(struct sitting *s, struct totals *t, __u64 ns)
 {
-	__u32 shift = s->softirqs.shift & 31, work = s->work == WORK_TX ? WORK_TX : WORK_RX, i;
+	__u32 shift = s->softirqs.shift, work = s->work == WORK_TX ? WORK_TX : WORK_RX, i;
 	__u64 all = 0, packets, rest = ns;
 	struct owner none = {};
 
@@ -87,11 +87,11 @@ static __always_inline void divide(struct sitting *s, struct totals *t, __u64 ns
 			break;
 		packets = s->shares[i].packets;
 		rest -= ns * packets / all;
-		charge(t, work, &s->shares[i].owner, ns * packets / all << shift, packets << shift);
+		charge(t, work, &s->shares[i].owner, weighed(s, ns * packets / all, shift) / WHOLE, weighed(s, packets, shift));
 		s->polled -= packets < s->polled ? packets : s->polled;
 	}
 	if (s->polled || !all)
-		charge(t, work, &none, rest << shift, (__u64)s->polled << shift);
+		charge(t, work, &none, weighed(s, rest, shift) / WHOLE, weighed(s, s->polled, shift));
 }
 
 #endif

@@ -9,7 +9,8 @@
  * packets are counted by owner as they reach their sockets or leave for another device, and its time is
  * divided by these counts. What was polled and neither arrived nor left is nobody's. What the
  * timing and the counting take themselves is found out on the way and taken off again: softirqs
- * that are timed last longer by it, and the others do not.
+ * that are timed last longer by it, and the others do not. Where all this would still cost too much,
+ * user space has the programs run for a part of the time (struct gate).
  *
  * Limits: timer and inter-processor interrupts count as part of what they interrupt.
  * TCP's timers, and what small queues send later, run in other softirqs, which are not timed.
@@ -81,8 +82,8 @@ int softirq_begins(__u64 *ctx)
 		return 0;
 	s->work = vector == NET_TX_SOFTIRQ ? WORK_TX : WORK_RX;
 	s->inside = 1;
-	t->runs[s->work & 3]++;
-	if (!draw(&s->softirqs))
+	t->runs[s->work & 3] += s->weight;
+	if (!s->weight || !draw(&s->softirqs))
 		return 0;
 	s->away = 0;
 	s->owners = 0;
@@ -117,13 +118,13 @@ int softirq_ends(__u64 *ctx)
 	t = total();
 	if (!t)
 		return 0;
-	t->timed[s->work & 3]++;
-	t->ns[s->work & 3] += took << (s->softirqs.shift & 31);
+	t->timed[s->work & 3] += s->weight;
+	t->ns[s->work & 3] += weighed(s, took, s->softirqs.shift) / WHOLE;
 	if (s->work == WORK_RX) {
 		at = bucket_of(took);
 		count = bpf_map_lookup_elem(&durations, &at);
 		if (count)
-			*count += 1ull << (s->softirqs.shift & 31);
+			*count += weighed(s, 1, s->softirqs.shift);
 	}
 	divide(s, t, took);
 	redraw(&s->softirqs, now);
@@ -139,7 +140,7 @@ int irq_begins(void *ctx __attribute__((unused)))
 		return 0;
 	s->in_irq = 1;
 	s->raised = 0;
-	s->drawn = draw(&s->irqs);
+	s->drawn = s->weight && draw(&s->irqs);
 	s->irq = s->drawn || s->began ? bpf_ktime_get_ns() : 0;
 	return 0;
 }
@@ -168,7 +169,7 @@ int irq_ends(void *ctx __attribute__((unused)))
 		return 0;
 	s->in_irq = 0;
 	if (s->raised)
-		t->runs[WORK_IRQ]++;
+		t->runs[WORK_IRQ] += s->weight;
 	if (!s->irq)
 		return 0;
 	now = bpf_ktime_get_ns();
@@ -182,9 +183,10 @@ int irq_ends(void *ctx __attribute__((unused)))
 	if (s->raised) {
 		struct owner none = {};
 
-		t->timed[WORK_IRQ]++;
-		t->ns[WORK_IRQ] += took << (s->irqs.shift & 31);
-		charge(t, WORK_IRQ, &none, took << (s->irqs.shift & 31), 0);
+		took = weighed(s, took, s->irqs.shift) / WHOLE;
+		t->timed[WORK_IRQ] += s->weight;
+		t->ns[WORK_IRQ] += took;
+		charge(t, WORK_IRQ, &none, took, 0);
 	}
 	redraw(&s->irqs, now);
 	return 0;
@@ -201,13 +203,13 @@ int napi_polled(__u64 *ctx)
 
 	if (!s || !t || work < 0)
 		return 0;
-	t->polls++;
-	t->packets += work;
+	t->polls += s->weight;
+	t->packets += (__u64)work * s->weight;
 	if (work >= budget)
-		t->exhausted++;
+		t->exhausted += s->weight;
 	count = bpf_map_lookup_elem(&poll_sizes, &at);
 	if (count)
-		(*count)++;
+		*count += s->weight;
 	if (s->began)
 		s->polled += work;
 	return 0;

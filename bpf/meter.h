@@ -45,7 +45,7 @@ struct row_key {
 
 struct row {
 	__u64 ns[WORKS];
-	__u64 packets; /* on the wire, sent or received in softirqs */
+	__u64 packets; /* on the wire, sent or received in softirqs, in parts of WHOLE */
 	char comm[16]; /* of who was interrupted */
 };
 
@@ -55,7 +55,18 @@ struct row {
 /* Packets a poll: each number by itself, and more than that. */
 #define POLL_SIZES 257
 
-/* What happened on a CPU. */
+/*
+ * When the programs count, and for how much: they run for a part of the time where they would cost too
+ * much else, and what they see then stands for the rest. Numbers are in parts of WHOLE.
+ */
+#define WHOLE 256
+
+struct gate {
+	__u32 weight; /* of what happens now, in parts of WHOLE; 0: nothing counts */
+	__u32 window; /* which part of the time: what began in another one has no end */
+};
+
+/* What happened on a CPU: numbers in parts of WHOLE, but for samples. */
 struct totals {
 	__u64 runs[3];    /* hard interrupts that ask for NET_RX, NET_RX and NET_TX softirqs: enum work */
 	__u64 timed[3];   /* of these */

@@ -5,7 +5,8 @@
  * That is done in calls, as many as there are messages, so nothing here runs at each:
  * some times a second the stack of what runs on a CPU is looked at. Where the innermost function that is
  * known is one that sends, the task has been sending since the last look. A softirq in the midst of a
- * call is not part of it, and is counted as a second opinion on what is measured.
+ * call lies further in, and is counted as a second opinion on what is measured. While the meter's other programs
+ * run it is known by them, since their stacks can not be followed.
  *
  * Limits: what runs with interrupts off is seen when they come on again. A stack that is deeper
  * than FRAMES is known by its innermost part.
@@ -62,7 +63,7 @@ int sampled(void *ctx)
 	if (!s || !t || !stack || !(bpf_get_current_pid_tgid() >> 32))
 		return 0;
 	t->samples++;
-	if (s->inside) {
+	if (s->weight && s->inside) {
 		t->sampled[s->work == WORK_TX ? WORK_TX : WORK_RX]++;
 		return 0;
 	}
@@ -75,6 +76,8 @@ int sampled(void *ctx)
 			break;
 		work = work_at(stack->frames[i]);
 	}
+	if (work == WORK_RX || work == WORK_TX)
+		t->sampled[work == WORK_TX ? WORK_TX : WORK_RX]++;
 	if (work != WORK_SEND && work != WORK_RECV && work != WORK_THREAD)
 		return 0;
 	self.id = bpf_get_current_cgroup_id();

@@ -12,6 +12,7 @@
 
 /* How many owners the packets of one batch may have; those of more are nobody's. */
 #define OWNERS 16
+
 struct share {
 	struct owner owner;
 	__u64 packets;
@@ -33,6 +34,8 @@ struct sitting {
 	__u32 owners;
 	enum work work; /* what the softirq is, or was */
 	__u32 inside;   /* it is a softirq, whether it is timed or not */
+	__u32 weight;   /* of the gate, as it was looked at last */
+	__u32 window;
 	struct share shares[OWNERS];
 };
 
@@ -43,11 +46,35 @@ struct {
 	__type(value, struct sitting);
 } sittings SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gate);
+} gates SEC(".maps");
+
+/* sitting is what this CPU is at. What began before the programs were away has ended unseen. */
 static __always_inline struct sitting *sitting(void)
 {
 	__u32 zero = 0;
+	struct sitting *s = bpf_map_lookup_elem(&sittings, &zero);
+	struct gate *g = bpf_map_lookup_elem(&gates, &zero);
 
-	return bpf_map_lookup_elem(&sittings, &zero);
+	if (!s || !g)
+		return NULL;
+	s->weight = g->weight;
+	if (s->window != g->window) {
+		s->window = g->window;
+		s->began = s->irq = 0;
+		s->in_irq = s->inside = 0;
+	}
+	return s;
+}
+
+/* weighed is what something that is timed stands for: one in 1 << shift, in a part of the time. */
+static __always_inline __u64 weighed(struct sitting *s, __u64 value, __u32 shift)
+{
+	return value * s->weight << (shift & 31);
 }
 
 #endif

@@ -179,13 +179,15 @@ func (v *costView) below(r *cost.Report) string {
 	hang(&b, "polls    ", fmt.Sprintf("%s/s, packets each: p50 %s, p90 %s, p99 %s, max %s  %s; %s/s used up their budget, %s/s squeezed", v.rate(r.Polls.Count),
 		figure(r.Polls.Sizes.P50), figure(r.Polls.Sizes.P90), figure(r.Polls.Sizes.P99), figure(r.Polls.Sizes.Max), bars(r.Polls.Sizes),
 		v.rate(r.Polls.Exhausted), v.rate(r.Polls.Squeezed)), v.width, nil)
-	hang(&b, "meter    ", fmt.Sprintf("%s of a CPU, timing 1 softirq of %s", v.share(r.Meter), figure(ratio(r.Softirqs.RX+r.Softirqs.TX, r.Softirqs.Timed))), v.width, nil)
+	hang(&b, "meter    ", fmt.Sprintf("%s of a CPU: it looks for %s of the time, and times 1 softirq of %s then", v.share(r.Meter), wholePercent(r.MeterPart), figure(ratio(r.Softirqs.RX+r.Softirqs.TX, r.Softirqs.Timed))), v.width, nil)
 	hang(&b, "kernel   ", r.Accounting.Misleads(), v.width, nil)
 	for _, w := range r.Warnings {
 		hang(&b, "warning: ", w, v.width, v.yellow)
 	}
 	return b.String()
 }
+
+func wholePercent(part float64) string { return fmt.Sprintf("%.0f %%", 100*part) }
 
 func ratio(a, b uint64) float64 {
 	if b == 0 {

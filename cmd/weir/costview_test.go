@@ -16,7 +16,7 @@ func aReport() *cost.Report {
 	idle := cost.PartyID{Kind: cost.PartyIdle}
 	passed := cost.PartyID{Kind: cost.PartyForwarded, Name: "eth1"}
 	return &cost.Report{
-		Seconds: 2, Accounting: cost.ByTick, Meter: 0.004,
+		Seconds: 2, Accounting: cost.ByTick, Meter: 0.004, MeterPart: 0.25,
 		Total: cost.Share{RX: 0.9, Send: 0.1, All: 1},
 		CPUs:  []cost.CPUShare{{CPU: 0, Share: cost.Share{RX: 0.9, All: 0.9}, Stolen: 0.6, Idle: 0.3}, {CPU: 1, Share: cost.Share{Send: 0.1, All: 0.1}}},
 		Victims: []cost.Party{
@@ -43,7 +43,7 @@ func TestCostView(t *testing.T) {
 	} {
 		v := costView{width: 100}
 		text := strings.Join(strings.Fields(v.render(aReport(), by)), " ")
-		for _, w := range append(want, "networking took 50.0 % of a CPU, of 2 CPUs, in 2s", "timing 1 softirq of 4", "5/s used up their budget, 1/s squeezed", "warning: what tasks do") {
+		for _, w := range append(want, "networking took 50.0 % of a CPU, of 2 CPUs, in 2s", "meter 0.20 % of a CPU: it looks for 25 % of the time, and times 1 softirq of 4 then", "5/s used up their budget, 1/s squeezed", "warning: what tasks do") {
 			if !strings.Contains(text, w) {
 				t.Errorf("by %s there is no %q in\n%s", by, w, text)
 			}

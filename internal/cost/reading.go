@@ -13,6 +13,7 @@ type Reading struct {
 	Durations Histogram     // of NET_RX softirqs, ns
 	PollSizes Histogram     // packets a poll
 	Own       time.Duration // what the meter's programs took, on all CPUs
+	Watched   time.Duration // that these programs ran; all else is what they saw then, weighed
 	Sampling  bool          // whether calls are sampled: without that, times of Send, Receive and Thread are unknown
 }
 
@@ -75,7 +76,7 @@ func (o Owner) Device() (netns uint32, index int) { return uint32(o.ID >> 32), i
 func (r *Reading) Since(before *Reading) *Reading {
 	d := &Reading{
 		At: r.At - before.At, Durations: r.Durations.Since(before.Durations), PollSizes: r.PollSizes.Since(before.PollSizes),
-		Own: r.Own - before.Own, Sampling: r.Sampling,
+		Own: r.Own - before.Own, Watched: r.Watched - before.Watched, Sampling: r.Sampling,
 	}
 	was := map[int]CPU{}
 	for _, c := range before.CPUs {

@@ -18,7 +18,8 @@ type Report struct {
 	Matrix        []Cell      `json:"matrix"`  // what is not 0, the largest first
 	Softirqs      SoftirqRuns `json:"softirqs"`
 	Polls         Polls       `json:"polls"`
-	Meter         float64     `json:"meter"` // what the meter's own programs took
+	Meter         float64     `json:"meter"`      // what the meter's own programs took
+	MeterPart     float64     `json:"meter_part"` // of the time, in which they ran: what they saw stands for the rest
 	Warnings      []string    `json:"warnings,omitempty"`
 }
 
@@ -124,7 +125,7 @@ type Names struct {
 // Sum makes a report of what was counted in an interval.
 func Sum(r *Reading, names Names) *Report {
 	out := &Report{
-		SchemaVersion: "1.0", Seconds: r.At.Seconds(), Meter: r.Own.Seconds(), CPUs: []CPUShare{}, Victims: []Party{}, Owners: []Party{}, Matrix: []Cell{},
+		SchemaVersion: "1.0", Seconds: r.At.Seconds(), Meter: r.Own.Seconds(), MeterPart: percent(r.Watched, r.At) / 100, CPUs: []CPUShare{}, Victims: []Party{}, Owners: []Party{}, Matrix: []Cell{},
 	}
 	cpus := map[int]*cpuSum{}
 	victims, owners, cells := ledger[PartyID]{}, ledger[PartyID]{}, ledger[[2]PartyID]{}

@@ -82,19 +82,19 @@ func TestSum(t *testing.T) {
 func TestSince(t *testing.T) {
 	before := &Reading{
 		At: time.Second, CPUs: []CPU{{Number: 0, Polls: 10}}, Rows: []Row{row(0, 10, "a", 1, RX, 5, 1), row(1, 10, "a", 1, RX, 7, 2), row(1, 12, "c", 1, RX, 9, 9)},
-		Durations: Durations([]uint64{1, 2}), PollSizes: Sizes([]uint64{3}), Own: time.Millisecond,
+		Durations: Durations([]uint64{1, 2}), PollSizes: Sizes([]uint64{3}), Own: time.Millisecond, Watched: time.Second,
 	}
 	after := &Reading{
 		At: 3 * time.Second, CPUs: []CPU{{Number: 0, Polls: 15}, {Number: 1, Polls: 4}},
 		Rows:      []Row{row(0, 10, "a", 1, RX, 9, 3), row(1, 10, "a", 1, RX, 7, 2), row(1, 11, "b", 1, TX, 2, 1), row(1, 12, "c", 1, RX, 3, 3)},
-		Durations: Durations([]uint64{1, 5}), PollSizes: Sizes([]uint64{4}), Own: 3 * time.Millisecond,
+		Durations: Durations([]uint64{1, 5}), PollSizes: Sizes([]uint64{4}), Own: 3 * time.Millisecond, Watched: 2 * time.Second,
 	}
 	d := after.Since(before)
 	want := []Row{row(0, 10, "a", 1, RX, 4, 2), row(1, 11, "b", 1, TX, 2, 1), row(1, 12, "c", 1, RX, 3, 3)}
 	if diff := cmp.Diff(want, d.Rows); diff != "" {
 		t.Error(diff)
 	}
-	if d.At != 2*time.Second || d.Own != 2*time.Millisecond || d.CPUs[0].Polls != 5 || d.CPUs[1].Polls != 4 || d.Durations.Count() != 3 || d.PollSizes.Count() != 1 {
+	if d.At != 2*time.Second || d.Own != 2*time.Millisecond || d.Watched != time.Second || d.CPUs[0].Polls != 5 || d.CPUs[1].Polls != 4 || d.Durations.Count() != 3 || d.PollSizes.Count() != 1 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -23,48 +24,77 @@ type Options struct {
 // A Meter counts until it is closed.
 type Meter struct {
 	programs meterObjects
-	links    []link.Link
+	cgroup   string
+	links    []link.Link // of the programs that run, which is not always
 	sampler  *sampler
-	own      *ownCost
+	gate     *gate
 }
 
 // Start begins to count. The caller closes the meter. A sampler that can not be had is
 // no error: [Meter.NotSampling] says why.
-func Start(o Options) (*Meter, error) {
+func Start(o Options) (*Meter, error) { return startWithin(o, budget, cycle) }
+
+// startWithin starts a meter with another budget, or another cycle.
+func startWithin(o Options, budget float64, cycle time.Duration) (*Meter, error) {
 	m := new(Meter)
-	if err := m.start(o); err != nil {
+	if err := m.start(o, budget, cycle); err != nil {
 		m.Close()
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *Meter) start(o Options) error {
+func (m *Meter) start(o Options, budget float64, cycle time.Duration) error {
 	// Before 5.11 maps count as locked memory. Where raising the limit is refused, loading says so.
 	_ = rlimit.RemoveMemlock()
 	if err := m.load(o.Verdicts); err != nil {
 		return fmt.Errorf("load meter: %w", err)
 	}
-	// What ends comes before what begins: what is not seen to begin has no end.
+	if o.Hertz > 0 {
+		m.sampler = startSampler(o.Hertz, &m.programs.meterMaps)
+	}
+	own, err := newOwnCost(m.all())
+	if err != nil {
+		return err
+	}
+	cpus, err := OnlineCPUs()
+	if err != nil {
+		return err
+	}
+	m.cgroup = o.Cgroup
+	gate := &gate{attach: m.attach, detach: m.detach, table: m.programs.Gates, own: own, budget: budget * float64(len(cpus)), cycle: cycle}
+	if err := gate.open(); err != nil {
+		return err
+	}
+	m.gate = gate
+	return nil
+}
+
+// attach attaches all programs but the sampler. What ends comes before what begins: what is not seen to
+// begin has no end.
+func (m *Meter) attach() error {
 	p := &m.programs
 	for _, program := range []*ebpf.Program{p.SoftirqEnds, p.IrqEnds, p.NapiPolled, p.Transmitted, p.Dropped, p.SoftirqRaised, p.IrqBegins} {
 		if err := m.trace(program); err != nil {
 			return err
 		}
 	}
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: o.Cgroup, Attach: ebpf.AttachCGroupInetIngress, Program: p.Delivered})
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: m.cgroup, Attach: ebpf.AttachCGroupInetIngress, Program: p.Delivered})
 	if err != nil {
-		return fmt.Errorf("attach meter to cgroup %s: %w", o.Cgroup, err)
+		return fmt.Errorf("attach meter to cgroup %s: %w", m.cgroup, err)
 	}
 	m.links = append(m.links, l)
-	if err := m.trace(p.SoftirqBegins); err != nil {
-		return err
+	return m.trace(p.SoftirqBegins)
+}
+
+// detach detaches them.
+func (m *Meter) detach() error {
+	var errs []error
+	for _, l := range m.links {
+		errs = append(errs, l.Close())
 	}
-	if o.Hertz > 0 {
-		m.sampler = startSampler(o.Hertz, &m.programs.meterMaps)
-	}
-	m.own, err = watchOwnCost(m.all())
-	return err
+	m.links = nil
+	return errors.Join(errs...)
 }
 
 func (m *Meter) load(verdicts string) error {
@@ -128,14 +158,13 @@ func (m *Meter) NotSampling() error {
 // Close ends the counting.
 func (m *Meter) Close() error {
 	var errs []error
-	if m.own != nil {
-		errs = append(errs, m.own.close())
+	if m.gate != nil {
+		errs = append(errs, m.gate.close())
+	} else {
+		errs = append(errs, m.detach())
 	}
 	if m.sampler != nil {
 		errs = append(errs, m.sampler.close())
-	}
-	for _, l := range m.links {
-		errs = append(errs, l.Close())
 	}
 	return errors.Join(append(errs, m.programs.Close())...)
 }

@@ -13,6 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type meterGate struct {
+	_      structs.HostLayout
+	Weight uint32
+	Window uint32
+}
+
 type meterOwned uint32
 
 const (
@@ -74,6 +80,8 @@ type meterSitting struct {
 	Owners  uint32
 	Work    meterWork
 	Inside  uint32
+	Weight  uint32
+	Window  uint32
 	Shares  [16]struct {
 		_     structs.HostLayout
 		Owner struct {
@@ -123,6 +131,7 @@ const (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	meterMapDurations      = "durations"
+	meterMapGates          = "gates"
 	meterMapPollSizes      = "poll_sizes"
 	meterMapRows           = "rows"
 	meterMapSittings       = "sittings"
@@ -197,6 +206,7 @@ type meterProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type meterMapSpecs struct {
 	Durations *ebpf.MapSpec `ebpf:"durations"`
+	Gates     *ebpf.MapSpec `ebpf:"gates"`
 	PollSizes *ebpf.MapSpec `ebpf:"poll_sizes"`
 	Rows      *ebpf.MapSpec `ebpf:"rows"`
 	Sittings  *ebpf.MapSpec `ebpf:"sittings"`
@@ -231,6 +241,7 @@ func (o *meterObjects) Close() error {
 // It can be passed to loadMeterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type meterMaps struct {
 	Durations *ebpf.Map `ebpf:"durations"`
+	Gates     *ebpf.Map `ebpf:"gates"`
 	PollSizes *ebpf.Map `ebpf:"poll_sizes"`
 	Rows      *ebpf.Map `ebpf:"rows"`
 	Sittings  *ebpf.Map `ebpf:"sittings"`
@@ -241,6 +252,7 @@ type meterMaps struct {
 func (m *meterMaps) Close() error {
 	return _MeterClose(
 		m.Durations,
+		m.Gates,
 		m.PollSizes,
 		m.Rows,
 		m.Sittings,

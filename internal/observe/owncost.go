@@ -3,7 +3,6 @@ package observe
 import (
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -12,38 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel's own account of programs costs two looks at the clock at each run, so it is on for
-// a part of the time only, and stands for all of it.
-const (
-	accountEvery = time.Second
-	accountFor   = 20 * time.Millisecond
-)
+// accountFor is how long the kernel's own account of programs is on at a time. It costs two looks at the clock at each
+// run, so what it says in that time stands for the rest.
+const accountFor = 5 * time.Millisecond
 
 // ownCost finds out what programs cost.
 type ownCost struct {
 	programs []*ebpf.Program
 	bias     time.Duration // what the account itself adds to each run
-	stop     chan struct{}
-	done     sync.WaitGroup
 
 	mu   sync.Mutex
+	rate float64       // of one CPU, as it was seen last
 	cost time.Duration // on all CPUs, since it began
-	err  error
+	on   time.Duration // that they ran
 }
 
-func watchOwnCost(programs []*ebpf.Program) (*ownCost, error) {
+func newOwnCost(programs []*ebpf.Program) (*ownCost, error) {
 	bias, err := accountBias()
-	if err != nil {
-		return nil, err
-	}
-	o := &ownCost{programs: programs, bias: bias, stop: make(chan struct{})}
-	took, during, err := o.look()
-	if err != nil {
-		return nil, err
-	}
-	o.add(took, during, during)
-	o.done.Go(o.follow)
-	return o, nil
+	return &ownCost{programs: programs, bias: bias}, err
 }
 
 // accountBias is what the kernel says that a run of a program takes which does nothing: what its
@@ -72,53 +57,43 @@ func accountBias() (_ time.Duration, err error) {
 	return s.Runtime / time.Duration(s.RunCount), nil
 }
 
-// follow accounts in intervals until it is stopped.
-func (o *ownCost) follow() {
-	last := time.Now()
-	for {
-		select {
-		case <-o.stop:
-			return
-		case <-time.After(accountEvery - accountFor):
-		}
-		took, during, err := o.look()
-		now := time.Now()
-		if err != nil {
-			o.mu.Lock()
-			o.err = err
-			o.mu.Unlock()
-			return
-		}
-		o.add(took, during, now.Sub(last))
-		last = now
-	}
-}
-
-// add counts what programs took during a part of an interval.
-func (o *ownCost) add(took, during, interval time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.cost += time.Duration(float64(took) * float64(interval) / float64(during))
-}
-
-// look returns what the programs take while it waits for accountFor.
-func (o *ownCost) look() (took, during time.Duration, err error) {
-	var account io.Closer
-	if account, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
-		return 0, 0, fmt.Errorf("account for the meter's programs: %w", err)
+// look returns what the programs take while it waits for accountFor, as a part of one CPU.
+func (o *ownCost) look() (rate float64, err error) {
+	account, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		return 0, fmt.Errorf("account for the meter's programs: %w", err)
 	}
 	defer func() { err = errors.Join(err, account.Close()) }()
 	began := time.Now()
 	before, err := o.runtime()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	select {
-	case <-o.stop:
-	case <-time.After(accountFor):
-	}
+	time.Sleep(accountFor)
 	after, err := o.runtime()
-	return after - before, time.Since(began), err
+	if err != nil {
+		return 0, err
+	}
+	rate = float64(after-before) / float64(time.Since(began))
+	o.mu.Lock()
+	o.rate = rate
+	o.mu.Unlock()
+	return rate, nil
+}
+
+// ran counts what programs take that run for a time.
+func (o *ownCost) ran(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.on += d
+	o.cost += time.Duration(o.rate * float64(d))
+}
+
+// add counts what else is done for them.
+func (o *ownCost) add(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.cost += d
 }
 
 func (o *ownCost) runtime() (sum time.Duration, err error) {
@@ -132,15 +107,9 @@ func (o *ownCost) runtime() (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// read returns the cost since it began.
-func (o *ownCost) read() (time.Duration, error) {
+// read returns the cost since it began, and how long the programs ran.
+func (o *ownCost) read() (cost, on time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.cost, o.err
-}
-
-func (o *ownCost) close() error {
-	close(o.stop)
-	o.done.Wait()
-	return nil
+	return o.cost, o.on
 }

@@ -13,20 +13,28 @@ import (
 )
 
 // Read returns what has been counted since the meter began.
-func (m *Meter) Read() (*cost.Reading, error) {
+func (m *Meter) Read() (r *cost.Reading, err error) {
+	err = m.gate.at(func() (err error) {
+		r, err = m.read()
+		return err
+	})
+	return r, err
+}
+
+func (m *Meter) read() (*cost.Reading, error) {
 	cpus, err := OnlineCPUs()
 	if err != nil {
 		return nil, err
 	}
 	busy, busyErr := busyTimes()
 	squeezed, squeezedErr := squeezes()
-	own, ownErr := m.own.read()
-	r := &cost.Reading{Own: own, Sampling: m.NotSampling() == nil}
+	r := &cost.Reading{Sampling: m.NotSampling() == nil}
+	r.Own, r.Watched = m.gate.own.read()
 	now, nowErr := monotonic()
 	r.At = now
 	var totals []meterTotals
 	err = m.programs.Totals.Lookup(uint32(0), &totals)
-	if err := errors.Join(busyErr, squeezedErr, ownErr, nowErr, err); err != nil {
+	if err := errors.Join(busyErr, squeezedErr, nowErr, err); err != nil {
 		return nil, fmt.Errorf("read meter: %w", err)
 	}
 	for _, cpu := range cpus {
@@ -54,11 +62,12 @@ func (m *Meter) Read() (*cost.Reading, error) {
 
 func cpuOf(number int, t meterTotals) cost.CPU {
 	c := cost.CPU{
-		Number: number, Runs: t.Runs, Timed: t.Timed, Polls: t.Polls, Packets: t.Packets, Exhausted: t.Exhausted,
+		Number: number, Polls: t.Polls / whole, Packets: t.Packets / whole, Exhausted: t.Exhausted / whole,
 		Lost: time.Duration(t.Lost), Samples: t.Samples, Sampled: t.Sampled,
 	}
 	for w, ns := range t.Ns {
 		c.Time[w] = time.Duration(ns)
+		c.Runs[w], c.Timed[w] = t.Runs[w]/whole, t.Timed[w]/whole
 	}
 	return c
 }
@@ -80,7 +89,7 @@ func (m *Meter) rows() ([]cost.Row, error) {
 				CPU:     cpu,
 				Victim:  cost.Victim{PID: key.Tgid, Cgroup: key.Cgroup, Name: text(r.Comm[:])},
 				Owner:   cost.Owner{Kind: cost.OwnerKind(key.Owner.Owned), ID: key.Owner.Id},
-				Packets: r.Packets,
+				Packets: r.Packets / whole,
 			}
 			for w, ns := range r.Ns {
 				row.Times[w] = time.Duration(ns)
@@ -141,6 +150,7 @@ func sum(m *ebpf.Map) ([]uint64, error) {
 		for _, n := range perCPU {
 			sums[i] += n
 		}
+		sums[i] /= whole
 	}
 	return sums, nil
 }

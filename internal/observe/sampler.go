@@ -28,6 +28,8 @@ var atWork = []struct {
 	work meterWork
 	name *regexp.Regexp
 }{
+	{meterWorkWORK_RX, regexp.MustCompile(`^net_rx_action$`)},
+	{meterWorkWORK_TX, regexp.MustCompile(`^net_tx_action$`)},
 	{meterWorkWORK_THREAD, regexp.MustCompile(`^napi_threaded_poll(_loop)?$`)},
 	{meterWorkWORK_SEND, regexp.MustCompile(`^(inet6?|tcp|udp|udpv6|raw|rawv6|mptcp|packet)_(sendmsg|sendpage)(_locked)?$`)},
 	{meterWorkWORK_RECV, regexp.MustCompile(`^(inet6?|tcp|udp|udpv6|raw|rawv6|mptcp|packet)_(recvmsg|splice_read|read_sock)(_locked)?$`)},
@@ -67,12 +69,14 @@ func (s *sampler) start(hertz int, tables *meterMaps) error {
 	if err != nil {
 		return fmt.Errorf("set samples: %w", err)
 	}
-	err = spec.LoadAndAssign(&objects, &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{"rows": tables.Rows, "totals": tables.Totals, "sittings": tables.Sittings}})
+	err = spec.LoadAndAssign(&objects, &ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{
+		"rows": tables.Rows, "totals": tables.Totals, "sittings": tables.Sittings, "gates": tables.Gates,
+	}})
 	if err != nil {
 		return fmt.Errorf("load samples: %w", err)
 	}
 	s.program, s.stacks = objects.Sampled, objects.Stacks
-	for _, shared := range []*ebpf.Map{objects.Rows, objects.Totals, objects.Sittings} {
+	for _, shared := range []*ebpf.Map{objects.Rows, objects.Totals, objects.Sittings, objects.Gates} {
 		shared.Close()
 	}
 	cpus, err := OnlineCPUs()

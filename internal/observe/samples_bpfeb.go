@@ -13,6 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type samplesGate struct {
+	_      structs.HostLayout
+	Weight uint32
+	Window uint32
+}
+
 type samplesRange struct {
 	_    structs.HostLayout
 	From uint64
@@ -71,6 +77,8 @@ type samplesSitting struct {
 	Owners  uint32
 	Work    uint32
 	Inside  uint32
+	Weight  uint32
+	Window  uint32
 	Shares  [16]struct {
 		_     structs.HostLayout
 		Owner struct {
@@ -105,6 +113,7 @@ type samplesTotals struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	samplesMapGates    = "gates"
 	samplesMapRows     = "rows"
 	samplesMapSittings = "sittings"
 	samplesMapStacks   = "stacks"
@@ -163,6 +172,7 @@ type samplesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type samplesMapSpecs struct {
+	Gates    *ebpf.MapSpec `ebpf:"gates"`
 	Rows     *ebpf.MapSpec `ebpf:"rows"`
 	Sittings *ebpf.MapSpec `ebpf:"sittings"`
 	Stacks   *ebpf.MapSpec `ebpf:"stacks"`
@@ -197,6 +207,7 @@ func (o *samplesObjects) Close() error {
 //
 // It can be passed to loadSamplesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type samplesMaps struct {
+	Gates    *ebpf.Map `ebpf:"gates"`
 	Rows     *ebpf.Map `ebpf:"rows"`
 	Sittings *ebpf.Map `ebpf:"sittings"`
 	Stacks   *ebpf.Map `ebpf:"stacks"`
@@ -205,6 +216,7 @@ type samplesMaps struct {
 
 func (m *samplesMaps) Close() error {
 	return _SamplesClose(
+		m.Gates,
 		m.Rows,
 		m.Sittings,
 		m.Stacks,
