@@ -14,22 +14,26 @@
 #define OUTLIER 2000
 
 /* own counts packets of a softirq that is timed for an owner. */
-static __always_inline void own(struct sitting *s, enum owned owned, __u64 id, __u32 packets)
+static __always_inline void own(struct sitting *s, enum owned owned, __u64 id, __u32 packets, __u32 bytes)
 {
 	struct share *share;
 	__u32 i;
 
 	for (i = 0; i < OWNERS; i++) {
-		share = &s->shares[i];
+		/* Else clang takes the number of owners for i, which no verifier knows the bounds of. */
+		asm volatile("" : "+r"(i));
+		share = &s->shares[i & (OWNERS - 1)];
 		if (i >= s->owners) {
 			share->owner.owned = owned;
 			share->owner.id = id;
 			share->packets = packets;
+			share->bytes = bytes;
 			s->owners = i + 1;
 			return;
 		}
 		if (share->owner.id == id && share->owner.owned == owned) {
 			share->packets += packets;
+			share->bytes += bytes;
 			return;
 		}
 	}
@@ -76,6 +80,7 @@ static __always_inline void divide(struct sitting *s, struct totals *t, __u64 ns
 	__u32 shift = s->softirqs.shift, work = s->work == WORK_TX ? WORK_TX : WORK_RX, i;
 	__u64 all = 0, packets, rest = ns;
 	struct owner none = {};
+	struct row *r;
 
 	for (i = 0; i < OWNERS; i++)
 		if (i < s->owners)
@@ -87,11 +92,18 @@ static __always_inline void divide(struct sitting *s, struct totals *t, __u64 ns
 			break;
 		packets = s->shares[i].packets;
 		rest -= ns * packets / all;
-		charge(t, work, &s->shares[i].owner, weighed(s, ns * packets / all, shift) / WHOLE, weighed(s, packets, shift));
+		r = charge(t, work, &s->shares[i].owner, weighed(s, ns * packets / all, shift) / WHOLE);
+		if (r) {
+			r->packets += weighed(s, packets, shift);
+			r->bytes += weighed(s, s->shares[i].bytes, shift);
+		}
 		s->polled -= packets < s->polled ? packets : s->polled;
 	}
-	if (s->polled || !all)
-		charge(t, work, &none, weighed(s, rest, shift) / WHOLE, weighed(s, s->polled, shift));
+	if (!s->polled && all)
+		return;
+	r = charge(t, work, &none, weighed(s, rest, shift) / WHOLE);
+	if (r)
+		r->packets += weighed(s, s->polled, shift);
 }
 
 #endif

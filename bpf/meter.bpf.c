@@ -186,7 +186,7 @@ int irq_ends(void *ctx __attribute__((unused)))
 		took = weighed(s, took, s->irqs.shift) / WHOLE;
 		t->timed[WORK_IRQ] += s->weight;
 		t->ns[WORK_IRQ] += took;
-		charge(t, WORK_IRQ, &none, took, 0);
+		charge(t, WORK_IRQ, &none, took);
 	}
 	redraw(&s->irqs, now);
 	return 0;
@@ -232,9 +232,9 @@ int delivered(struct __sk_buff *skb)
 		return 1;
 	v = bpf_sk_storage_get(&verdicts, sk, 0, 0);
 	if (v && v->contract != CONTRACT_UNCLAIMED && v->contract != CONTRACT_UNCLASSIFIED)
-		own(s, OWNED_BY_CONTRACT, v->contract, packets);
+		own(s, OWNED_BY_CONTRACT, v->contract, packets, skb->len);
 	else
-		own(s, OWNED_BY_CGROUP, bpf_sk_cgroup_id(sk), packets);
+		own(s, OWNED_BY_CGROUP, bpf_sk_cgroup_id(sk), packets, skb->len);
 	counted(s, began);
 	return 1;
 }
@@ -279,11 +279,11 @@ int transmitted(__u64 *ctx)
 	began = counting(s);
 	sender = sender_of(skb);
 	if (sender)
-		own(s, OWNED_BY_CGROUP, sender, segments_of(skb));
+		own(s, OWNED_BY_CGROUP, sender, segments_of(skb), skb->len);
 	else if (skb->skb_iif)
-		own(s, FORWARDED, (__u64)dev->nd_net.net->ns.inum << 32 | dev->ifindex, segments_of(skb));
+		own(s, FORWARDED, (__u64)dev->nd_net.net->ns.inum << 32 | dev->ifindex, segments_of(skb), skb->len);
 	else
-		own(s, OWNED_BY_NOBODY, 0, segments_of(skb));
+		own(s, OWNED_BY_NOBODY, 0, segments_of(skb), skb->len);
 	counted(s, began);
 	return 0;
 }
@@ -297,7 +297,7 @@ int dropped(void *ctx __attribute__((unused)))
 	if (!s || !s->began || s->work != WORK_RX)
 		return 0;
 	began = counting(s);
-	own(s, DROPPED, 0, 1);
+	own(s, DROPPED, 0, 1, 0);
 	counted(s, began);
 	return 0;
 }

@@ -46,6 +46,7 @@ struct row_key {
 struct row {
 	__u64 ns[WORKS];
 	__u64 packets; /* on the wire, sent or received in softirqs, in parts of WHOLE */
+	__u64 bytes;   /* of these, with the headers that they had then, in parts of WHOLE */
 	char comm[16]; /* of who was interrupted */
 };
 
@@ -80,6 +81,6 @@ struct totals {
 };
 
 _Static_assert(sizeof(struct row_key) == 32, "as hashed: no padding");
-_Static_assert(sizeof(struct row) == 8 * WORKS + 24, "as Go reads it");
+_Static_assert(sizeof(struct row) == 8 * WORKS + 32, "as Go reads it");
 
 #endif

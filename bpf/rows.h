@@ -32,8 +32,8 @@ static __always_inline struct totals *total(void)
 	return bpf_map_lookup_elem(&totals, &zero);
 }
 
-/* charge adds time and packets to the row of who runs, or is interrupted, for an owner. */
-static __always_inline void charge(struct totals *t, enum work work, struct owner *owner, __u64 ns, __u64 packets)
+/* charge adds time to the row of who runs, or is interrupted, for an owner, and returns it; NULL: there is none. */
+static __always_inline struct row *charge(struct totals *t, enum work work, struct owner *owner, __u64 ns)
 {
 	struct row_key key = {
 		.owner = *owner,
@@ -51,12 +51,12 @@ static __always_inline void charge(struct totals *t, enum work work, struct owne
 	}
 	if (!r) {
 		t->lost += ns;
-		return;
+		return NULL;
 	}
 	r->ns[work] += ns;
-	r->packets += packets;
 	if (!r->comm[0]) /* another CPU made the row */
 		bpf_get_current_comm(r->comm, sizeof(r->comm));
+	return r;
 }
 
 #endif

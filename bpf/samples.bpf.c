@@ -81,7 +81,7 @@ int sampled(void *ctx)
 	if (work != WORK_SEND && work != WORK_RECV && work != WORK_THREAD)
 		return 0;
 	self.id = bpf_get_current_cgroup_id();
-	charge(t, work, &self, period, 0);
+	charge(t, work, &self, period);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 struct share {
 	struct owner owner;
 	__u64 packets;
+	__u64 bytes;
 };
 
 /* What a CPU is at. */

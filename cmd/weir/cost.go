@@ -55,7 +55,7 @@ sampled. What the measurement itself takes is told, too. Nothing is changed.`,
 		},
 	}
 	live.add(cmd)
-	cmd.AddCommand(c.costProbe())
+	cmd.AddCommand(c.costProbe(), c.costCompare())
 	cmd.Flags().StringVar(&by, "by", by, "a table by `WHOM`: cpu, victim, owner or matrix")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(costViews, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -54,18 +54,19 @@ command prints with --json. Without a NAME it is policy; the others are
 // forms are the JSON forms of the commands: a title and a value of its type.
 func forms() map[string]form {
 	return map[string]form{
-		"check":      {"What weir check --json prints", checkReport{}},
-		"plan":       {"What weir plan --json prints", planReport{}},
-		"apply":      {"What weir apply --json prints", applyReport{}},
-		"status":     {"What weir status --json prints", agent.Status{}},
-		"top":        {"What weir top --json prints, a line each", agent.Top{}},
-		"explain":    {"What weir explain --json prints", agent.Explanation{}},
-		"sockets":    {"What weir sockets --json prints", agent.SocketReport{}},
-		"cost":       {"What weir cost --json prints, a line each", cost.Report{}},
-		"cost-probe": {"What weir cost probe --json prints", cost.Probe{}},
-		"doctor":     {"What weir doctor --json prints", doctorReport{}},
-		"version":    {"What weir version --json prints", versionReport{}},
-		"labs":       {"What weir lab list --json prints", labsReport{}},
+		"check":        {"What weir check --json prints", checkReport{}},
+		"plan":         {"What weir plan --json prints", planReport{}},
+		"apply":        {"What weir apply --json prints", applyReport{}},
+		"status":       {"What weir status --json prints", agent.Status{}},
+		"top":          {"What weir top --json prints, a line each", agent.Top{}},
+		"explain":      {"What weir explain --json prints", agent.Explanation{}},
+		"sockets":      {"What weir sockets --json prints", agent.SocketReport{}},
+		"cost":         {"What weir cost --json prints, a line each", cost.Report{}},
+		"cost-compare": {"What weir cost compare --json prints", cost.Comparison{}},
+		"cost-probe":   {"What weir cost probe --json prints", cost.Probe{}},
+		"doctor":       {"What weir doctor --json prints", doctorReport{}},
+		"version":      {"What weir version --json prints", versionReport{}},
+		"labs":         {"What weir lab list --json prints", labsReport{}},
 	}
 }
 

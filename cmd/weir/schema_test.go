@@ -124,6 +124,7 @@ func TestOutputsFitTheirSchemas(t *testing.T) {
 		{"status", []string{"status"}, 0},
 		{"sockets", []string{"sockets"}, 0},
 		{"cost", []string{"cost", "--once", "--interval", "200ms"}, 0},
+		{"cost-compare", []string{"cost", "compare", "-n", "3", "--a", "true", "--b", "true"}, 0},
 		{"cost-probe", []string{"cost", "probe", "--cpu", "0", "--seconds", "0.2"}, 0},
 		{"plan", []string{"plan", policy}, 0},
 		{"plan", []string{"plan", "--steps", "--detailed-exitcode", policy}, exitDiffers},

@@ -110,6 +110,22 @@ func (m *CostMeter) Probe(ctx context.Context, cpu int, during time.Duration) (*
 	return p, err
 }
 
+// During measures what networking takes while fn runs.
+func (m *CostMeter) During(fn func() error) (cost.Measured, error) {
+	before, err := m.meter.Read()
+	if err != nil {
+		return cost.Measured{}, err
+	}
+	if err := fn(); err != nil {
+		return cost.Measured{}, err
+	}
+	after, err := m.meter.Read()
+	if err != nil {
+		return cost.Measured{}, err
+	}
+	return cost.Measure(after.Since(before)), nil
+}
+
 // await takes a reading that is an interval after the last one.
 func (m *CostMeter) await(ctx context.Context, interval time.Duration) (*cost.Reading, error) {
 	var now unix.Timespec

@@ -41,6 +41,7 @@ type Row struct {
 	Owner   Owner
 	Times   Times
 	Packets uint64 // on the wire
+	Bytes   uint64 // of these that have an owner
 }
 
 // A Victim is who ran on the CPU meanwhile.
@@ -99,7 +100,7 @@ func (r *Reading) Since(before *Reading) *Reading {
 		if old.Times.All() > row.Times.All() { // the row was forgotten, and made anew
 			old = Row{}
 		}
-		row.Times, row.Packets = row.Times.minus(old.Times), row.Packets-old.Packets
+		row.Times, row.Packets, row.Bytes = row.Times.minus(old.Times), row.Packets-old.Packets, row.Bytes-old.Bytes
 		if row.Times != (Times{}) || row.Packets != 0 {
 			d.Rows = append(d.Rows, row)
 		}

@@ -33,6 +33,7 @@ type meterRow struct {
 	_       structs.HostLayout
 	Ns      [6]uint64
 	Packets uint64
+	Bytes   uint64
 	Comm    [16]int8
 }
 
@@ -91,6 +92,7 @@ type meterSitting struct {
 			Zero  uint32
 		}
 		Packets uint64
+		Bytes   uint64
 	}
 }
 

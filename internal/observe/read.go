@@ -89,7 +89,7 @@ func (m *Meter) rows() ([]cost.Row, error) {
 				CPU:     cpu,
 				Victim:  cost.Victim{PID: key.Tgid, Cgroup: key.Cgroup, Name: text(r.Comm[:])},
 				Owner:   cost.Owner{Kind: cost.OwnerKind(key.Owner.Owned), ID: key.Owner.Id},
-				Packets: r.Packets / whole,
+				Packets: r.Packets / whole, Bytes: r.Bytes / whole,
 			}
 			for w, ns := range r.Ns {
 				row.Times[w] = time.Duration(ns)

@@ -30,6 +30,7 @@ type samplesRow struct {
 	_       structs.HostLayout
 	Ns      [6]uint64
 	Packets uint64
+	Bytes   uint64
 	Comm    [16]int8
 }
 
@@ -88,6 +89,7 @@ type samplesSitting struct {
 			Zero  uint32
 		}
 		Packets uint64
+		Bytes   uint64
 	}
 }
 
