@@ -20,6 +20,9 @@ type costView struct {
 
 func (v *costView) render(r *cost.Report, by string) string {
 	v.seconds = r.Seconds
+	if r.Rung == cost.ByCounters {
+		return v.counters(r)
+	}
 	top := fmt.Sprintf("networking took %s of a CPU, of %s, in %s", v.share(r.Total.All), count(len(r.CPUs), "CPU"), inSeconds(r.Seconds))
 	hang(&v.b, "", top, v.width, nil)
 	v.b.WriteString("\n")
@@ -41,6 +44,23 @@ func (v *costView) render(r *cost.Report, by string) string {
 		v.matrix(r, rows)
 	}
 	v.b.WriteString("\n" + below)
+	return v.b.String()
+}
+
+// counters renders what is known without a meter, whatever table was asked for.
+func (v *costView) counters(r *cost.Report) string {
+	t := table{columns: []column{
+		{title: "CPU", right: true}, {title: "busy", right: true}, {title: "all softirqs", right: true}, {title: "squeezes/s", right: true, rank: 1},
+	}}
+	for _, c := range r.CPUs {
+		t.add(plainCells(fmt.Sprint(c.CPU), v.share(c.Busy), v.share(c.Softirqs), v.rate(c.Squeezed))...)
+	}
+	t.render(&v.b, v.painter, "", v.width)
+	hang(&v.b, "net_rx   ", v.rate(r.Softirqs.RX)+"/s, net_tx "+v.rate(r.Softirqs.TX)+"/s", v.width, nil)
+	hang(&v.b, "kernel   ", r.Accounting.Misleads(), v.width, nil)
+	for _, w := range r.Warnings {
+		hang(&v.b, "warning: ", w, v.width, v.yellow)
+	}
 	return v.b.String()
 }
 

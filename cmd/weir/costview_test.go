@@ -86,3 +86,17 @@ func TestBars(t *testing.T) {
 		}
 	}
 }
+
+// Without a meter there is what the kernel counts, and what is not known is said.
+func TestCostViewOfCounters(t *testing.T) {
+	r := aReport()
+	r.Rung = cost.ByCounters
+	r.CPUs[0].Busy, r.CPUs[0].Softirqs = 1, 0.5
+	v := costView{width: 100}
+	text := strings.Join(strings.Fields(v.render(r, "victim")), " ")
+	for _, want := range []string{"CPU busy all softirqs squeezes/s 0 50.0 % 25.0 % 0", "net_rx 10,000/s, net_tx 0/s", "warning: what tasks do"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %s", want, text)
+		}
+	}
+}

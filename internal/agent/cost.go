@@ -20,13 +20,18 @@ import (
 // A CostMeter measures what networking takes in CPU time until it is closed.
 type CostMeter struct {
 	agent      *Agent
-	meter      *observe.Meter
+	meter      *observe.Meter // nil: the kernel's own counters have to do
+	why        error          // there is no meter
 	accounting cost.Accounting
 	last       *cost.Reading
 }
 
+// ErrNoMeter says that this kernel does not let the meter run.
+var ErrNoMeter = errors.New("the meter can not run here")
+
 // MeasureCost starts a meter on all CPUs. Calls are sampled so many times a second on each.
-// Nothing of it outlives the process.
+// Nothing of it outlives the process. Where none can run, reports have what the kernel counts by itself, and say
+// what is not known; all else returns ErrNoMeter.
 func (a *Agent) MeasureCost(hertz int) (*CostMeter, error) {
 	m := &CostMeter{agent: a}
 	verdicts := ""
@@ -42,17 +47,28 @@ func (a *Agent) MeasureCost(hertz int) (*CostMeter, error) {
 	if m.accounting, err = observe.FindAccounting(); err != nil {
 		return nil, err
 	}
-	if m.meter, err = observe.Start(observe.Options{Cgroup: a.Scope.Cgroup, Verdicts: verdicts, Hertz: hertz}); err != nil {
-		return nil, err
-	}
-	if m.last, err = m.meter.Read(); err != nil {
-		return nil, errors.Join(err, m.meter.Close())
+	m.meter, m.why = observe.Start(observe.Options{Cgroup: a.Scope.Cgroup, Verdicts: verdicts, Hertz: hertz})
+	if m.last, err = m.read(); err != nil {
+		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
 }
 
+// read takes a reading of the meter, or of the kernel's counters.
+func (m *CostMeter) read() (*cost.Reading, error) {
+	if m.meter == nil {
+		return observe.Counters{}.Read()
+	}
+	return m.meter.Read()
+}
+
 // Close ends the measurement.
-func (m *CostMeter) Close() error { return m.meter.Close() }
+func (m *CostMeter) Close() error {
+	if m.meter == nil {
+		return nil
+	}
+	return m.meter.Close()
+}
 
 // Next reports what networking took since the last report, or since the meter began: an
 // interval at least, for which it waits.
@@ -68,6 +84,11 @@ func (m *CostMeter) Next(ctx context.Context, interval time.Duration) (*cost.Rep
 		return nil, err
 	}
 	report.Accounting = m.accounting
+	if m.meter == nil {
+		report.Rung = cost.ByCounters
+		report.Warnings = append(report.Warnings, fmt.Sprintf("whose time and whose packets is not known, softirqs are of all kinds together, and sendmsg and recvmsg are not seen: %v", m.why))
+		return report, nil
+	}
 	if err := m.meter.NotSampling(); err != nil {
 		report.Warnings = append(report.Warnings, "what tasks do in sendmsg and recvmsg is not known: "+err.Error())
 	}
@@ -93,6 +114,9 @@ func (m *CostMeter) named(ctx context.Context, do func(cost.Names)) error {
 
 // Probe has a loop compute on a CPU for a time, and says what it lost there, and to whom.
 func (m *CostMeter) Probe(ctx context.Context, cpu int, during time.Duration) (*cost.Probe, error) {
+	if m.meter == nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoMeter, m.why)
+	}
 	before, err := m.meter.Read()
 	if err != nil {
 		return nil, err
@@ -112,6 +136,9 @@ func (m *CostMeter) Probe(ctx context.Context, cpu int, during time.Duration) (*
 
 // During measures what networking takes while fn runs.
 func (m *CostMeter) During(fn func() error) (cost.Measured, error) {
+	if m.meter == nil {
+		return cost.Measured{}, fmt.Errorf("%w: %w", ErrNoMeter, m.why)
+	}
 	before, err := m.meter.Read()
 	if err != nil {
 		return cost.Measured{}, err
@@ -137,7 +164,7 @@ func (m *CostMeter) await(ctx context.Context, interval time.Duration) (*cost.Re
 		return nil, context.Cause(ctx)
 	case <-time.After(m.last.At + interval - time.Duration(now.Nano())):
 	}
-	return m.meter.Read()
+	return m.read()
 }
 
 // partyNames says who stands behind the meter's ids, by the rules that are in force.

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,5 +86,30 @@ func TestProbe(t *testing.T) {
 	}
 	if m.meter.NotSampling() == nil {
 		t.Error("it samples, unasked")
+	}
+}
+
+// Where no meter can run there is what the kernel counts, and what is not known is said.
+func TestCostsWithoutMeter(t *testing.T) {
+	b := newBench(t)
+	b.Scope.Cgroup = b.dir + "/absent"
+	m, err := b.MeasureCost(997)
+	b.Scope.Cgroup = b.dir
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	r, err := m.Next(context.Background(), 100*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Rung != cost.ByCounters || len(r.CPUs) == 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "/absent") {
+		t.Errorf("%+v", r)
+	}
+	if _, err := m.Probe(context.Background(), 0, time.Second); !errors.Is(err, ErrNoMeter) {
+		t.Errorf("a probe: %v", err)
+	}
+	if _, err := m.During(func() error { return nil }); !errors.Is(err, ErrNoMeter) {
+		t.Errorf("a comparison: %v", err)
 	}
 }

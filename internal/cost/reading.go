@@ -31,6 +31,7 @@ type CPU struct {
 	Sampled   [TX + 1]uint64        // of these in softirqs: a second opinion on Time
 	Squeezed  uint64                // NET_RX softirqs that ended before their work was done, as the kernel counts
 	Busy      time.Duration         // not idle, by the kernel's account
+	Softirqs  time.Duration         // of all kinds, likewise; most kernels find them by their tick only
 }
 
 // A Row is the time of a victim that went to an owner, on one CPU. For sends and receives both are
@@ -122,6 +123,7 @@ func (c CPU) minus(o CPU) CPU {
 	c.Samples -= o.Samples
 	c.Squeezed -= o.Squeezed
 	c.Busy -= o.Busy
+	c.Softirqs -= o.Softirqs
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 type Report struct {
 	SchemaVersion string      `json:"schema_version"`
 	Seconds       float64     `json:"seconds"`    // that it covers
+	Rung          Rung        `json:"rung"`       // by what it was measured
 	Accounting    Accounting  `json:"accounting"` // where the kernel itself puts this time
 	Total         Share       `json:"total"`      // on all CPUs
 	CPUs          []CPUShare  `json:"cpus"`
@@ -22,6 +23,15 @@ type Report struct {
 	MeterPart     float64     `json:"meter_part"` // of the time, in which they ran: what they saw stands for the rest
 	Warnings      []string    `json:"warnings,omitempty"`
 }
+
+// A Rung is by what costs are measured.
+type Rung string
+
+// The rungs.
+const (
+	ByMeter    Rung = "bpf"    // programs of ours
+	ByCounters Rung = "procfs" // what the kernel counts by itself: softirqs of all kinds together, nobody's
+)
 
 // A Share is CPU time by what it went to.
 type Share struct {
@@ -42,6 +52,7 @@ type CPUShare struct {
 	Idle      float64 `json:"idle"`      // of irq, net_rx and net_tx: while nobody else wanted the CPU
 	Stolen    float64 `json:"stolen"`    // likewise: from tasks, in their name
 	Busy      float64 `json:"busy"`      // that the kernel says the CPU was not idle
+	Softirqs  float64 `json:"softirqs"`  // of that, in softirqs of all kinds
 	Squeezed  uint64  `json:"squeezed"`  // net_rx softirqs that ended before their work was done
 }
 
@@ -125,7 +136,7 @@ type Names struct {
 // Sum makes a report of what was counted in an interval.
 func Sum(r *Reading, names Names) *Report {
 	out := &Report{
-		SchemaVersion: "1.0", Seconds: r.At.Seconds(), Meter: r.Own.Seconds(), MeterPart: percent(r.Watched, r.At) / 100, CPUs: []CPUShare{}, Victims: []Party{}, Owners: []Party{}, Matrix: []Cell{},
+		SchemaVersion: "1.0", Seconds: r.At.Seconds(), Rung: ByMeter, Meter: r.Own.Seconds(), MeterPart: percent(r.Watched, r.At) / 100, CPUs: []CPUShare{}, Victims: []Party{}, Owners: []Party{}, Matrix: []Cell{},
 	}
 	cpus := map[int]*cpuSum{}
 	victims, owners, cells := ledger[PartyID]{}, ledger[PartyID]{}, ledger[[2]PartyID]{}
@@ -199,7 +210,7 @@ func (c CPU) share(sum *cpuSum) CPUShare {
 	}
 	return CPUShare{
 		CPU: c.Number, Share: shareOf(sum.times), Ksoftirqd: sum.ksoftirqd.Seconds(), Idle: sum.idle.Seconds(), Stolen: sum.stolen.Seconds(),
-		Busy: c.Busy.Seconds(), Squeezed: c.Squeezed,
+		Busy: c.Busy.Seconds(), Softirqs: c.Softirqs.Seconds(), Squeezed: c.Squeezed,
 	}
 }
 

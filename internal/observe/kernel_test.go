@@ -7,15 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseBusy(t *testing.T) {
-	got, err := parseBusy("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 100 50 4 5 70 8 9\ncpu11 0 0 1 0 0 0 0 0 0 0\nintr 1 2 3 4 5 6 7 8 9\n")
+func TestParseTimes(t *testing.T) {
+	got, err := parseTimes("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 100 50 4 5 70 8 9\ncpu11 0 0 1 0 0 0 0 0 0 0\nintr 1 2 3 4 5 6 7 8 9\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[int]time.Duration{0: 150 * time.Millisecond, 11: 10 * time.Millisecond}, got); diff != "" {
+	if diff := cmp.Diff(map[int]spent{0: {150 * time.Millisecond, 50 * time.Millisecond}, 11: {10 * time.Millisecond, 0}}, got, cmp.AllowUnexported(spent{})); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := parseBusy("cpu0 1 2 x 4 5 6 7 8\n"); err == nil {
+	if _, err := parseTimes("cpu0 1 2 x 4 5 6 7 8\n"); err == nil {
 		t.Error("x is a number")
 	}
 }
@@ -48,6 +48,18 @@ func TestParseCPUs(t *testing.T) {
 	for _, list := range []string{"", "a", "0-b"} {
 		if _, err := parseCPUs(list); err == nil {
 			t.Errorf("%q is a list", list)
+		}
+	}
+}
+
+func TestParseRuns(t *testing.T) {
+	got, err := parseRuns("          CPU0       CPU2\n      HI:  1 2\n  NET_TX:   3 4\n  NET_RX:  5  6\n")
+	if diff := cmp.Diff(map[int][2]uint64{0: {5, 3}, 2: {6, 4}}, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	for _, wrong := range []string{"A B\n", "CPU0\nNET_RX: x\n"} {
+		if _, err := parseRuns(wrong); err == nil {
+			t.Errorf("%q is a table", wrong)
 		}
 	}
 }

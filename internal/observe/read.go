@@ -26,7 +26,7 @@ func (m *Meter) read() (*cost.Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	busy, busyErr := busyTimes()
+	times, timesErr := cpuTimes()
 	squeezed, squeezedErr := squeezes()
 	r := &cost.Reading{Sampling: m.NotSampling() == nil}
 	r.Own, r.Watched = m.gate.own.read()
@@ -34,7 +34,7 @@ func (m *Meter) read() (*cost.Reading, error) {
 	r.At = now
 	var totals []meterTotals
 	err = m.programs.Totals.Lookup(uint32(0), &totals)
-	if err := errors.Join(busyErr, squeezedErr, nowErr, err); err != nil {
+	if err := errors.Join(timesErr, squeezedErr, nowErr, err); err != nil {
 		return nil, fmt.Errorf("read meter: %w", err)
 	}
 	for _, cpu := range cpus {
@@ -42,7 +42,7 @@ func (m *Meter) read() (*cost.Reading, error) {
 			return nil, fmt.Errorf("read meter: CPU %d is not among the %d that the kernel said are possible", cpu, len(totals))
 		}
 		c := cpuOf(cpu, totals[cpu])
-		c.Busy, c.Squeezed = busy[cpu], squeezed[cpu]
+		c.Busy, c.Softirqs, c.Squeezed = times[cpu].busy, times[cpu].softirqs, squeezed[cpu]
 		r.CPUs = append(r.CPUs, c)
 	}
 	if r.Rows, err = m.rows(); err != nil {
