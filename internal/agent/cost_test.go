@@ -50,13 +50,13 @@ func TestCostsOfWorkloads(t *testing.T) {
 		t.Errorf("without a policy: %+v", before)
 	}
 
-	b.apply(t, b.policyText("  copies:\n    match: [{port: 5201}]\n    priority: 8\n"))
+	b.apply(t, b.policyAt(2000, "  copies:\n    match: [{port: 5201}]\n    priority: 8\n"))
 	r := b.costs(t, time.Second)
 	after := owner(r, cost.PartyID{Kind: cost.PartyWorkload, Name: "copies"})
 	if after.RX == 0 || after.Packets == 0 {
 		t.Errorf("with a policy: %+v of %+v", after, r.Owners)
 	}
-	b.apply(t, b.policyText("  group:\n    match: [{cgroup: "+b.cgroup+"}]\n    priority: 8\n"))
+	b.apply(t, b.policyAt(2000, "  group:\n    match: [{cgroup: "+b.cgroup+"}]\n    priority: 8\n"))
 	r = b.costs(t, time.Second)
 	group := owner(r, cost.PartyID{Kind: cost.PartyWorkload, Name: "group"})
 	if group.RX == 0 || group.Send == 0 {
