@@ -15,8 +15,8 @@ import (
 )
 
 // samplesPerSecond is how often calls are sampled: a prime, so that nothing that a clock starts
-// is always met at the same moment.
-const samplesPerSecond = 997
+// is always met at the same moment, and few, since each is an interrupt and a stack to follow.
+const samplesPerSecond = 197
 
 // costViews are the tables of weir cost.
 var costViews = []string{"cpu", "victim", "owner", "matrix"}
@@ -62,7 +62,7 @@ sampled. What the measurement itself takes is told, too. Nothing is changed.`,
 }
 
 func (c *cli) watchCost(ctx context.Context, a *agent.Agent, live *liveFlags, by string) (err error) {
-	m, err := a.MeasureCost(samplesPerSecond)
+	m, err := a.MeasureCost(samplesPerSecond, false)
 	if err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}

@@ -78,7 +78,7 @@ type contest struct {
 }
 
 func (c *cli) compareCosts(ctx context.Context, a *agent.Agent, of contest) (_ *cost.Comparison, err error) {
-	m, err := a.MeasureCost(samplesPerSecond)
+	m, err := a.MeasureCost(samplesPerSecond, true)
 	if err != nil {
 		return nil, err
 	}

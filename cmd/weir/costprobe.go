@@ -83,7 +83,7 @@ func numbers(all []int) string {
 
 // probeCost probes a CPU, with a command beside it where one is given.
 func (c *cli) probeCost(ctx context.Context, a *agent.Agent, cpu int, during time.Duration, load []string) (_ *cost.Probe, err error) {
-	m, err := a.MeasureCost(samplesPerSecond)
+	m, err := a.MeasureCost(samplesPerSecond, true)
 	if err != nil {
 		return nil, err
 	}

@@ -31,8 +31,9 @@ var ErrNoMeter = errors.New("the meter can not run here")
 
 // MeasureCost starts a meter on all CPUs. Calls are sampled so many times a second on each.
 // Nothing of it outlives the process. Where none can run, reports have what the kernel counts by itself, and say
-// what is not known; all else returns ErrNoMeter.
-func (a *Agent) MeasureCost(hertz int) (*CostMeter, error) {
+// what is not known; all else returns ErrNoMeter. The meter runs always where what is measured
+// ends before it is read, as Probe and During need it; else for a part of the time where it would cost too much.
+func (a *Agent) MeasureCost(hertz int, always bool) (*CostMeter, error) {
 	m := &CostMeter{agent: a}
 	verdicts := ""
 	err := a.reading(func(r *state.Record) error {
@@ -47,7 +48,7 @@ func (a *Agent) MeasureCost(hertz int) (*CostMeter, error) {
 	if m.accounting, err = observe.FindAccounting(); err != nil {
 		return nil, err
 	}
-	m.meter, m.why = observe.Start(observe.Options{Cgroup: a.Scope.Cgroup, Verdicts: verdicts, Hertz: hertz})
+	m.meter, m.why = observe.Start(observe.Options{Cgroup: a.Scope.Cgroup, Verdicts: verdicts, Always: always, Hertz: hertz})
 	if m.last, err = m.read(); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

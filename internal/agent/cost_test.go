@@ -16,7 +16,7 @@ import (
 func (b *bench) costs(t *testing.T, interval time.Duration) *cost.Report {
 	t.Helper()
 	testutil.Needs(t, "BTF")
-	m, err := b.MeasureCost(997)
+	m, err := b.MeasureCost(997, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestCostsOfWorkloads(t *testing.T) {
 func TestProbe(t *testing.T) {
 	b := newBench(t)
 	testutil.Needs(t, "BTF")
-	m, err := b.MeasureCost(0)
+	m, err := b.MeasureCost(0, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestProbe(t *testing.T) {
 func TestCostsWithoutMeter(t *testing.T) {
 	b := newBench(t)
 	b.Scope.Cgroup = b.dir + "/absent"
-	m, err := b.MeasureCost(997)
+	m, err := b.MeasureCost(997, false)
 	b.Scope.Cgroup = b.dir
 	if err != nil {
 		t.Fatal(err)

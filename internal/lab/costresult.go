@@ -39,7 +39,7 @@ func (l *costLab) steals() report.Claim {
 		return report.Unproven(stealsUnseen, "this kernel takes interrupts out of the times of tasks (CONFIG_IRQ_TIME_ACCOUNTING)")
 	}
 	var evidence []string
-	for _, arm := range costInfo.Arms[:3] {
+	for _, arm := range costInfo.Arms[:4] {
 		evidence = append(evidence, fmt.Sprintf("%s: charged %.1f %%, computes %.1f", arm, l.median(arm, "apparent_percent"), l.median(arm, "effective_percent")))
 	}
 	return report.Kept(stealsUnseen, l.median("two_streams", "stolen_percent") >= 5, strings.Join(evidence, "; "))
@@ -52,7 +52,7 @@ func (l *costLab) agrees() report.Claim {
 	}
 	kept := true
 	var evidence []string
-	for _, arm := range []string{"idle", "one_stream", "two_streams", "meter_on"} {
+	for _, arm := range costInfo.Arms[:4] {
 		found, metered := l.values(arm, "stolen_percent"), l.values(arm, "stolen_percent_meter")
 		var apart []float64
 		for i := range min(len(found), len(metered)) {
@@ -68,7 +68,7 @@ func (l *costLab) agrees() report.Claim {
 func (l *costLab) sumsUp() report.Claim {
 	kept := true
 	var evidence []string
-	for _, arm := range []string{"idle", "one_stream", "two_streams", "meter_on"} {
+	for _, arm := range []string{"idle", "one_stream", "two_streams", "packets", "meter_on"} {
 		m := report.Summarise("%", l.values(arm, "sums_percent"))
 		kept = kept && m.N > 0 && m.Min >= 98 && m.Max <= 102
 		evidence = append(evidence, fmt.Sprintf("%s: %.2f to %.2f %%", arm, m.Min, m.Max))
@@ -113,7 +113,7 @@ func (l *costLab) describe() {
 	e.Rung = "tracepoints, timed by lot; calls sampled"
 	e.Bottleneck = "none: a wire without a queue"
 	about := &report.About{Title: "What packets take from a process that computes"}
-	about.Summary = fmt.Sprintf("A loop that does nothing but compute runs for %s on CPU %d, which also handles all that arrives at the second of two hosts (RPS steers it there, as the interrupt of a network card's queue would). Beside it no traffic, one and two TCP streams in packets of %d bytes, and %d UDP packets of %d bytes a second. Effective is the part of the CPU's time in which the loop computes, by chunks of about a microsecond: those that took much longer were interrupted. Apparent is what the kernel charges the loop for, and so what top shows. The meter, as weir cost runs it, says what interrupts for networking took in the loop's name. Without it and with it, by turns, the loop tells what the meter takes itself; so do requests and answers of one byte over loopback.",
+	about.Summary = fmt.Sprintf("A loop that does nothing but compute runs for %s on CPU %d, which also handles all that arrives at the second of two hosts (RPS steers it there, as the interrupt of a network card's queue would). Beside it no traffic, one and two TCP streams in packets of %d bytes, and %d UDP packets of %d bytes a second (packets). Effective is the part of the CPU's time in which the loop computes, by chunks of about a microsecond: those that took much longer were interrupted. Apparent is what the kernel charges the loop for, and so what top shows. The meter says what interrupts for networking took in the loop's name. Without it and with it, as weir cost runs it, by turns beside these packets, the loop tells what the meter takes itself (meter_off, meter_on); so do requests and answers of one byte over loopback.",
 		l.looping, l.cpu, 1514, meteredPackets, meteredSize)
 	about.Metrics = []report.Label{
 		{Name: "apparent_percent", Text: "The loop is charged for"},

@@ -27,7 +27,7 @@ func costJudged(t *testing.T, r costRun) map[string]string {
 	s.busy = r.busy
 	l := &costLab{session: s, accounting: r.accounting}
 	for i := range n {
-		for _, arm := range costInfo.Arms[:5] {
+		for _, arm := range costInfo.Arms[:6] {
 			l.measured(arm, "apparent_percent", "%", 99)
 			l.measured(arm, "stolen_percent", "%", r.stolen)
 			l.measured(arm, "stolen_percent_meter", "%", r.metered)

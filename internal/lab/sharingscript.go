@@ -105,7 +105,7 @@ func (l *sharingLab) counters() (counters []func() uint64) {
 		counters = append(counters, func() uint64 { return onWire(f.server.Segments() * segment) })
 	}
 	return append(counters, func() uint64 {
-		packets, bytes, _ := l.far.Received() // the device is there until the lab ends
+		packets, bytes, _ := l.far.Received()              // the device is there until the lab ends
 		return onWire(bytes - min(bytes, headers*packets)) // the first ones may be ARP's, which are shorter than that
 	})
 }

@@ -26,7 +26,7 @@ func TestGate(t *testing.T) {
 		}
 	}()
 	s := newSource(t)
-	r := during(t, m, func() { s.send(3*time.Second, "127.0.0.1:7007") })
+	r := during(t, m, func() { s.send(5*time.Second, "127.0.0.1:7007") })
 	if m.gate.part != least {
 		t.Errorf("the programs run for %g of the time", m.gate.part)
 	}

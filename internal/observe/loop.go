@@ -16,6 +16,9 @@ import (
 const (
 	// turns of the loop take about a microsecond together: less than any interrupt.
 	turns = 600
+	// spare is how many other goroutines of this process may run without the loop's having to wait for
+	// Go's scheduler: it is the CPU's time that it is about.
+	spare = 64
 	// chunks are looked at together, some tens of milliseconds of them: the speed of a CPU changes.
 	chunks = 20000
 )
@@ -35,6 +38,7 @@ func (e *UnusableCPU) Error() string { return fmt.Sprintf("CPU %d is %s", e.CPU,
 // thread is put there meanwhile.
 func Loop(ctx context.Context, cpu int, during time.Duration) (loop cost.Loop, err error) {
 	err = pinned(cpu, func() error {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + spare))
 		began := time.Now()
 		before, err := charged()
 		if err != nil {

@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -17,6 +18,9 @@ type Options struct {
 	Cgroup string
 	// Verdicts is where the table is pinned that says under which contract sockets are; "": none is.
 	Verdicts string
+	// Always has the programs run all the time, whatever they cost. What is over when a reading is taken
+	// needs that: else it might be seen for a part of the time only that comes after it.
+	Always bool
 	// Hertz is how often calls are sampled on each CPU that is not idle; 0: never.
 	Hertz int
 }
@@ -32,7 +36,12 @@ type Meter struct {
 
 // Start begins to count. The caller closes the meter. A sampler that can not be had is
 // no error: [Meter.NotSampling] says why.
-func Start(o Options) (*Meter, error) { return startWithin(o, budget, cycle) }
+func Start(o Options) (*Meter, error) {
+	if o.Always {
+		return startWithin(o, math.Inf(1), cycle)
+	}
+	return startWithin(o, budget, cycle)
+}
 
 // startWithin starts a meter with another budget, or another cycle.
 func startWithin(o Options, budget float64, cycle time.Duration) (*Meter, error) {

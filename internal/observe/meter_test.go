@@ -15,11 +15,12 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// startMeter starts a meter for the sockets of a cgroup, until the end of the test.
+// startMeter starts a meter for the sockets of a cgroup, until the end of the test. It runs all the time,
+// whatever it costs: TestGate is of one that does not.
 func startMeter(t *testing.T, cgroup string) *Meter {
 	t.Helper()
 	testutil.Needs(t, "BTF")
-	m, err := Start(Options{Cgroup: cgroup, Hertz: 997})
+	m, err := Start(Options{Cgroup: cgroup, Always: true, Hertz: 997})
 	if err != nil {
 		t.Fatal(err)
 	}
