@@ -16,7 +16,7 @@
 /* Who draws lots, of what kind, on a CPU. */
 struct lot {
 	__u64 random;
-	__u64 last;  /* when the last one that was timed ended */
+	__u64 last;  /* when the last one that was timed ended; 0: there was none in this part of the time */
 	__u64 apart; /* how far apart those that are timed are, smoothed */
 	__u32 shift; /* one in 1 << shift is timed */
 	__u32 zero;
@@ -36,8 +36,11 @@ static __always_inline bool draw(struct lot *l)
 static __always_inline void redraw(struct lot *l, __u64 now)
 {
 	__u64 apart = now - l->last;
+	bool first = !l->last;
 
 	l->last = now;
+	if (first)
+		return;
 	if (apart > 16 * APART)
 		apart = 16 * APART;
 	l->apart += apart / 8 - l->apart / 8;

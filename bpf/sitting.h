@@ -67,6 +67,7 @@ static __always_inline struct sitting *sitting(void)
 	if (s->window != g->window) {
 		s->window = g->window;
 		s->began = s->irq = 0;
+		s->softirqs.last = s->irqs.last = 0;
 		s->in_irq = s->inside = 0;
 	}
 	return s;

@@ -31,7 +31,7 @@ var ErrNoMeter = errors.New("the meter can not run here")
 
 // MeasureCost starts a meter on all CPUs. Calls are sampled so many times a second on each.
 // Nothing of it outlives the process. Where none can run, reports have what the kernel counts by itself, and say
-// what is not known; all else returns ErrNoMeter. The meter runs always where what is measured
+// what is not known; Probe and During return ErrNoMeter then. The meter runs always where what is measured
 // ends before it is read, as Probe and During need it; else for a part of the time where it would cost too much.
 func (a *Agent) MeasureCost(hertz int, always bool) (*CostMeter, error) {
 	m := &CostMeter{agent: a}

@@ -23,9 +23,7 @@ import (
 func kmemTCP1(t *testing.T) (dir, limit string) {
 	t.Helper()
 	dir = testutil.Cgroup1(t, "memory")
-	if !memcg.Possible(filepath.Dir(dir)) {
-		t.Skip("needs kmem.tcp")
-	}
+	testutil.Needs(t, "kmem.tcp")
 	return dir, filepath.Join(dir, "memory.kmem.tcp.limit_in_bytes")
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/testutil"
 )
 
 // threadAffinities is on how many CPUs the threads of this process may run, all of them together; -1
@@ -34,12 +36,10 @@ func threadAffinities() (int, error) {
 }
 
 func TestKeepOff(t *testing.T) {
+	testutil.Needs(t, "2 CPUs")
 	before, err := threadAffinities()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if before < 2 {
-		t.Skip("needs two CPUs")
 	}
 	back, err := keepOff(0, []int{0, 1})
 	if err != nil {

@@ -18,15 +18,23 @@ func TestGate(t *testing.T) {
 	startSink(t, top, "127.0.0.1:7007")
 	s := newSource(t)
 	id := cgroupID(t, top)
-	flood := func(m *Meter, span time.Duration) (times cost.Times, packets, sent float64) {
+	// It goes on while a reading is taken: the last part of the time is one in which it sends.
+	flood := func(m *Meter, span time.Duration) (perPacket, packets, sent float64) {
 		s.sent = map[string]int{}
-		r := during(t, m, func() { s.send(span, "127.0.0.1:7007") })
+		longer := span + 2*cycle
+		ended := make(chan struct{})
+		go func() {
+			s.send(longer, "127.0.0.1:7007")
+			close(ended)
+		}()
+		r := during(t, m, func() { time.Sleep(span) })
+		<-ended
 		times, n := by(r, func(row cost.Row) bool { return row.Owner == cost.Owner{Kind: cost.Cgroup, ID: id} })
-		return times, float64(n), float64(s.sent["127.0.0.1:7007"])
+		return float64(times[cost.RX]) / float64(n), float64(n) / r.At.Seconds(), float64(s.sent["127.0.0.1:7007"]) / longer.Seconds()
 	}
 
-	all, packetsOfAll, _ := flood(startMeter(t, top), time.Second)
-	m, err := startWithin(Options{Cgroup: top}, 1e-9, 200*time.Millisecond)
+	always, _, _ := flood(startMeter(t, top), time.Second)
+	m, err := startWithin(Options{Cgroup: top}, 1e-9, cycle)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,14 +43,13 @@ func TestGate(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	part, packets, sent := flood(m, 4*time.Second)
+	inParts, packets, sent := flood(m, 4*cycle)
 	if m.gate.part != least {
 		t.Errorf("the programs run for %g of the time", m.gate.part)
 	}
-	near(t, "packets", packets, sent, 0.25)
-	// A packet of these weighs twenty. In parts of 10 ms they take a fifth longer, since what has just been attached is
-	// in no cache yet.
-	near(t, "ns of net_rx a packet", float64(part[cost.RX])/packets, float64(all[cost.RX])/packetsOfAll, 0.6)
+	near(t, "packets a second", packets, sent, 0.2)
+	// A fifth to a third more was seen, which is not understood and is said in docs/cost.md; a wrong weight would be twentyfold.
+	near(t, "ns of net_rx a packet", inParts, always, 0.5)
 }
 
 // What is called while the gate is closed does not wait for ever.

@@ -25,9 +25,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	dir := testutil.Cgroup1(t, "memory")
-	if !Possible(filepath.Dir(dir)) {
-		t.Skip("needs kmem.tcp")
-	}
+	testutil.Needs(t, "kmem.tcp")
 	if err := os.Mkdir(filepath.Join(dir, "below"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -181,6 +181,18 @@ func mounted1(controller string) probe {
 	}
 }
 
+// kmemTCP asks whether the v1 memory hierarchy that is mounted holds TCP memory.
+func kmemTCP() error {
+	at, err := Cgroup1Mount("memory")
+	if err != nil {
+		return err
+	}
+	if at == "" {
+		return errAbsent
+	}
+	return file(filepath.Join(at, "memory.kmem.tcp.limit_in_bytes"))()
+}
+
 // controls2 is whether the v2 hierarchy has a controller.
 func controls2(controller string) probe {
 	return func() error {

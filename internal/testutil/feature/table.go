@@ -29,6 +29,7 @@ func table() map[string]probe {
 		"net_cls":    cgroup1("net_cls"),
 		"v1 memory":  mounted1("memory"),
 		"v2 memory":  controls2("memory"),
+		"kmem.tcp":   kmemTCP,
 		"overlay":    overlay,
 		"fq bands":   fqBands,
 		"tcx":        tcx,
