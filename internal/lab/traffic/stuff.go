@@ -55,6 +55,13 @@ func (s *Stuffer) add(conn *net.TCPConn) bool {
 	return true
 }
 
+// Connections is how many connections there are. A peer may have accepted one more.
+func (s *Stuffer) Connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
 // fail notes why no more connections are opened.
 func (s *Stuffer) fail(err error) {
 	s.mu.Lock()

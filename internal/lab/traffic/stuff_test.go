@@ -12,7 +12,7 @@ func TestStuffer(t *testing.T) {
 	ns := testutil.NewNamespace(t)
 	d := deaf(t, ns.Path(), 9)
 	s := Stuff(Where{Netns: ns.Path(), To: local(9)}, 20, 64<<20)
-	eventually(t, "all are there", func() bool { return d.Connections() == 20 })
+	eventually(t, "all are there", func() bool { return s.Connections() == 20 && d.Connections() == 20 })
 	if n, err := s.Stop(); n != 20 || err != nil {
 		t.Errorf("%d connections, %v", n, err)
 	}
