@@ -12,7 +12,10 @@
  * that are timed last longer by it, and the others do not. Where all this would still cost too much,
  * user space has the programs run for a part of the time (struct gate).
  *
- * Limits: timer and inter-processor interrupts count as part of what they interrupt.
+ * What it takes to get into an interrupt and out of it again no tracepoint sees. User space finds out what
+ * that takes here, and it is charged for each that asks for NET_RX.
+ *
+ * Limits: other interrupts of timers and between processors count as part of what they interrupt.
  * TCP's timers, and what small queues send later, run in other softirqs, which are not timed.
  */
 #include "cgroup.h"
@@ -33,6 +36,9 @@ struct {
 	__type(key, int);
 	__type(value, struct verdict);
 } verdicts SEC(".maps");
+
+/* What the way into an interrupt and out of it takes, ns. */
+const volatile __u64 way = 0;
 
 /* How many NET_RX softirqs took how long. */
 struct {
@@ -82,6 +88,7 @@ int softirq_begins(__u64 *ctx)
 		return 0;
 	s->work = vector == NET_TX_SOFTIRQ ? WORK_TX : WORK_RX;
 	s->inside = 1;
+	s->raised = 0;
 	t->runs[s->work & 3] += s->weight;
 	if (!s->weight || !draw(&s->softirqs))
 		return 0;
@@ -131,6 +138,21 @@ int softirq_ends(__u64 *ctx)
 	return 0;
 }
 
+/* interrupted counts a hard interrupt that has asked for NET_RX, and charges what it took if it was drawn. */
+static __always_inline void interrupted(struct sitting *s, struct totals *t, bool drawn, __u64 took)
+{
+	struct owner none = {};
+
+	s->raised = 0;
+	t->runs[WORK_IRQ] += s->weight;
+	if (!drawn)
+		return;
+	took = weighed(s, took + way, s->irqs.shift) / WHOLE;
+	t->timed[WORK_IRQ] += s->weight;
+	t->ns[WORK_IRQ] += took;
+	charge(t, WORK_IRQ, &none, took);
+}
+
 SEC("tp_btf/irq_handler_entry")
 int irq_begins(void *ctx __attribute__((unused)))
 {
@@ -138,23 +160,9 @@ int irq_begins(void *ctx __attribute__((unused)))
 
 	if (!s)
 		return 0;
-	s->in_irq = 1;
 	s->raised = 0;
 	s->drawn = s->weight && draw(&s->irqs);
 	s->irq = s->drawn || s->began ? bpf_ktime_get_ns() : 0;
-	return 0;
-}
-
-SEC("tp_btf/softirq_raise")
-int softirq_raised(__u64 *ctx)
-{
-	struct sitting *s;
-
-	if (ctx[0] != NET_RX_SOFTIRQ)
-		return 0;
-	s = sitting();
-	if (s && s->in_irq)
-		s->raised = 1;
 	return 0;
 }
 
@@ -163,32 +171,60 @@ int irq_ends(void *ctx __attribute__((unused)))
 {
 	struct sitting *s = sitting();
 	struct totals *t = total();
-	__u64 now, took;
+	__u64 now = 0, took = 0;
 
 	if (!s || !t)
 		return 0;
-	s->in_irq = 0;
-	if (s->raised)
-		t->runs[WORK_IRQ] += s->weight;
-	if (!s->irq)
-		return 0;
-	now = bpf_ktime_get_ns();
-	took = now - s->irq;
-	s->irq = 0;
-	if (s->began)
-		s->away += took + s->clock;
-	took -= s->clock < took ? s->clock : took;
-	if (!s->drawn)
-		return 0;
-	if (s->raised) {
-		struct owner none = {};
-
-		took = weighed(s, took, s->irqs.shift) / WHOLE;
-		t->timed[WORK_IRQ] += s->weight;
-		t->ns[WORK_IRQ] += took;
-		charge(t, WORK_IRQ, &none, took);
+	if (s->irq) {
+		now = bpf_ktime_get_ns();
+		took = now - s->irq;
+		s->irq = 0;
+		if (s->began)
+			s->away += took + s->clock + way;
+		took -= s->clock < took ? s->clock : took;
 	}
-	redraw(&s->irqs, now);
+	if (s->raised)
+		interrupted(s, t, s->drawn, took);
+	if (s->drawn)
+		redraw(&s->irqs, now);
+	s->drawn = 0;
+	return 0;
+}
+
+/*
+ * Another processor interrupts this one to hand it packets (RPS). What it does here is little and not
+ * timed: the way is what it takes.
+ */
+SEC("tp_btf/call_function_single_exit")
+int called(void *ctx __attribute__((unused)))
+{
+	struct sitting *s = sitting();
+	struct totals *t = total();
+	bool drawn;
+
+	if (!s || !t || !s->raised)
+		return 0;
+	drawn = s->weight && draw(&s->irqs);
+	interrupted(s, t, drawn, 0);
+	if (drawn)
+		redraw(&s->irqs, bpf_ktime_get_ns());
+	return 0;
+}
+
+/*
+ * NET_RX is asked for in an interrupt, which ends next, or by a task that hands packets to itself, whose softirq begins
+ * next.
+ */
+SEC("tp_btf/softirq_raise")
+int softirq_raised(__u64 *ctx)
+{
+	struct sitting *s;
+
+	if (ctx[0] != NET_RX_SOFTIRQ)
+		return 0;
+	s = sitting();
+	if (s)
+		s->raised = 1;
 	return 0;
 }
 

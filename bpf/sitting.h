@@ -28,9 +28,8 @@ struct sitting {
 	__u64 clock; /* what a look at the clock takes, smoothed */
 	__u64 count; /* what it takes to count a packet, between two looks, smoothed */
 	__u32 counted;
-	__u32 in_irq;
 	__u32 drawn;  /* the hard interrupt is timed by lot, and not only for the softirq's sake */
-	__u32 raised; /* it asked for NET_RX */
+	__u32 raised; /* somebody has asked for NET_RX */
 	__u32 polled; /* packets that were taken from devices */
 	__u32 owners;
 	enum work work; /* what the softirq is, or was */
@@ -68,7 +67,7 @@ static __always_inline struct sitting *sitting(void)
 		s->window = g->window;
 		s->began = s->irq = 0;
 		s->softirqs.last = s->irqs.last = 0;
-		s->in_irq = s->inside = 0;
+		s->raised = s->inside = 0;
 	}
 	return s;
 }

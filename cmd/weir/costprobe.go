@@ -130,6 +130,7 @@ func (v *costView) probe(p *cost.Probe) string {
 	line("apparent", p.Apparent, "the kernel charges the loop for this, and top shows it")
 	line("stolen", p.Stolen, "the difference: taken from the loop in its name")
 	line("by the meter", p.Metered, "interrupts for networking took this in the loop's name")
+	line("the meter", p.Meter, "its own programs took this besides")
 	if p.Ksoftirqd > 0.05 {
 		line("ksoftirqd", p.Ksoftirqd, "the kernel's thread for softirqs took this of the CPU besides")
 	}

@@ -194,6 +194,7 @@ func axis(cells []cost.Cell, name func(cost.Cell) string) []string {
 func (v *costView) below(r *cost.Report) string {
 	var b strings.Builder
 	rx := r.Softirqs.Microseconds
+	hang(&b, "irq      ", fmt.Sprintf("%s/s, in and out of each: %s µs", v.rate(r.Interrupts.Count), figure(r.Interrupts.Way)), v.width, nil)
 	hang(&b, "net_rx   ", fmt.Sprintf("%s/s, µs each: p50 %s, p90 %s, p99 %s, max %s  %s", v.rate(r.Softirqs.RX),
 		figure(rx.P50), figure(rx.P90), figure(rx.P99), figure(rx.Max), bars(rx)), v.width, nil)
 	hang(&b, "polls    ", fmt.Sprintf("%s/s, packets each: p50 %s, p90 %s, p99 %s, max %s  %s; %s/s used up their budget, %s/s squeezed", v.rate(r.Polls.Count),

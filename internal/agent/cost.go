@@ -93,7 +93,16 @@ func (m *CostMeter) Next(ctx context.Context, interval time.Duration) (*cost.Rep
 	if err := m.meter.NotSampling(); err != nil {
 		report.Warnings = append(report.Warnings, "what tasks do in sendmsg and recvmsg is not known: "+err.Error())
 	}
+	report.Warnings = append(report.Warnings, m.unknownWay()...)
 	return report, nil
+}
+
+// unknownWay warns where interrupts cost more than is told.
+func (m *CostMeter) unknownWay() []string {
+	if err := m.meter.WayUnknown(); err != nil {
+		return []string{"what it takes to get into an interrupt and out of it is not known, and not in irq: " + err.Error()}
+	}
+	return nil
 }
 
 // named says by the rules that are in force who stands behind the meter's ids.
@@ -131,8 +140,11 @@ func (m *CostMeter) Probe(ctx context.Context, cpu int, during time.Duration) (*
 		return nil, err
 	}
 	var p *cost.Probe
-	err = m.named(ctx, func(names cost.Names) { p = cost.Judge(cpu, uint32(os.Getpid()), loop, after.Since(before), names) })
-	return p, err
+	if err := m.named(ctx, func(names cost.Names) { p = cost.Judge(cpu, uint32(os.Getpid()), loop, after.Since(before), names) }); err != nil {
+		return nil, err
+	}
+	p.Warnings = append(p.Warnings, m.unknownWay()...)
+	return p, nil
 }
 
 // During measures what networking takes while fn runs.

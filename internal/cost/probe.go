@@ -1,5 +1,7 @@
 package cost
 
+import "time"
+
 // A Probe is what a loop that only computes lost on a CPU, as it found itself and as the meter saw it.
 type Probe struct {
 	SchemaVersion string  `json:"schema_version"`
@@ -9,6 +11,7 @@ type Probe struct {
 	Effective     float64 `json:"effective_percent"`    // that it computed
 	Stolen        float64 `json:"stolen_percent"`       // the difference: taken from it in its own name
 	Metered       float64 `json:"stolen_percent_meter"` // what interrupts for networking took in its name, by the meter
+	Meter         float64 `json:"meter_percent"`        // what the meter's own programs took, which is taken from the loop as well
 	Ksoftirqd     float64 `json:"ksoftirqd_percent"`    // what the kernel's thread for softirqs took of the CPU, by the meter
 	Owners        []Party `json:"owners"`               // for whose packets the loop was interrupted
 
@@ -37,6 +40,24 @@ func Judge(cpu int, pid uint32, l Loop, r *Reading, names Names) *Probe {
 		}
 	}
 	p.Metered, p.Ksoftirqd = percent(lost.Stolen(), r.At), percent(thread.Stolen(), r.At)
+	p.Meter = percent(r.ownOn(cpu), r.At)
 	p.Owners = parties(owners)
 	return p
+}
+
+// ownOn is what the meter's programs took on one CPU. The kernel accounts for them on all CPUs together; they run as
+// often as there is something to see.
+func (r *Reading) ownOn(cpu int) time.Duration {
+	var here, all uint64
+	for _, c := range r.CPUs {
+		n := c.Runs[IRQ] + c.Runs[RX] + c.Runs[TX]
+		all += n
+		if c.Number == cpu {
+			here = n
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return time.Duration(float64(r.Own) * float64(here) / float64(all))
 }

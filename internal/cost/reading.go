@@ -14,6 +14,7 @@ type Reading struct {
 	PollSizes Histogram     // packets a poll
 	Own       time.Duration // what the meter's programs took, on all CPUs
 	Watched   time.Duration // that these programs ran; all else is what they saw then, weighed
+	Way       time.Duration // what the way into a hard interrupt and out of it takes: in the times of IRQ; 0: unknown
 	Sampling  bool          // whether calls are sampled: without that, times of Send, Receive and Thread are unknown
 }
 
@@ -78,7 +79,7 @@ func (o Owner) Device() (netns uint32, index int) { return uint32(o.ID >> 32), i
 func (r *Reading) Since(before *Reading) *Reading {
 	d := &Reading{
 		At: r.At - before.At, Durations: r.Durations.Since(before.Durations), PollSizes: r.PollSizes.Since(before.PollSizes),
-		Own: r.Own - before.Own, Watched: r.Watched - before.Watched, Sampling: r.Sampling,
+		Own: r.Own - before.Own, Watched: r.Watched - before.Watched, Way: r.Way, Sampling: r.Sampling,
 	}
 	was := map[int]CPU{}
 	for _, c := range before.CPUs {

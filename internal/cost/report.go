@@ -17,6 +17,7 @@ type Report struct {
 	Victims       []Party     `json:"victims"` // who lost or spent most comes first
 	Owners        []Party     `json:"owners"`  // likewise
 	Matrix        []Cell      `json:"matrix"`  // what is not 0, the largest first
+	Interrupts    Interrupts  `json:"interrupts"`
 	Softirqs      SoftirqRuns `json:"softirqs"`
 	Polls         Polls       `json:"polls"`
 	Meter         float64     `json:"meter"`      // what the meter's own programs took
@@ -94,6 +95,12 @@ type Cell struct {
 	Packets uint64  `json:"packets"`
 }
 
+// Interrupts are hard ones that ask for NET_RX, of devices and of other CPUs.
+type Interrupts struct {
+	Count uint64  `json:"count"`
+	Way   float64 `json:"way_microseconds"` // into each and out of it, which is in irq; 0: unknown
+}
+
 // SoftirqRuns are the softirqs that were handled.
 type SoftirqRuns struct {
 	RX           uint64  `json:"net_rx"`
@@ -158,6 +165,7 @@ func Sum(r *Reading, names Names) *Report {
 	out.Total = shareOf(all)
 	for _, c := range r.CPUs {
 		out.CPUs = append(out.CPUs, c.share(cpus[c.Number]))
+		out.Interrupts.Count += c.Runs[IRQ]
 		out.Softirqs.RX += c.Runs[RX]
 		out.Softirqs.TX += c.Runs[TX]
 		out.Softirqs.Timed += c.Timed[RX] + c.Timed[TX]
@@ -166,6 +174,7 @@ func Sum(r *Reading, names Names) *Report {
 		out.Polls.Exhausted += c.Exhausted
 		out.Polls.Squeezed += c.Squeezed
 	}
+	out.Interrupts.Way = r.Way.Seconds() * 1e6
 	out.Softirqs.Microseconds = r.Durations.summary(1e-3)
 	out.Polls.Sizes = r.PollSizes.summary(1)
 	out.Victims, out.Owners = parties(victims), parties(owners)

@@ -49,7 +49,8 @@ type costLab struct {
 }
 
 func runCost(ctx context.Context, s *session) error {
-	return (&costLab{session: s, looping: 2 * time.Second, turns: traffic.Turns{Rounds: 100, Slice: 3 * time.Millisecond}}).run(ctx)
+	// Each talk lasts as long as several cycles of a meter that runs for a part of the time.
+	return (&costLab{session: s, looping: 2 * time.Second, turns: traffic.Turns{Rounds: 20, Slice: 100 * time.Millisecond}}).run(ctx)
 }
 
 func (l *costLab) run(ctx context.Context) error {
@@ -187,6 +188,7 @@ func (l *costLab) loop(ctx context.Context, arm string) (err error) {
 	if arm != "meter_on" { // where parts of the time may stand for others, in which the loop did not run
 		l.measured(arm, "stolen_percent", "%", p.Stolen)
 		l.measured(arm, "stolen_percent_meter", "%", p.Metered)
+		l.measured(arm, "meter_itself_percent", "%", p.Meter)
 		l.measured(arm, "ksoftirqd_percent", "%", p.Ksoftirqd)
 	}
 	l.measured(arm, "meter_percent", "%", 100*since.Own.Seconds()/since.At.Seconds())

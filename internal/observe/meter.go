@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 )
@@ -28,6 +29,9 @@ type Options struct {
 // A Meter counts until it is closed.
 type Meter struct {
 	programs meterObjects
+	called   bool          // there is a tracepoint of interrupts by other CPUs
+	way      time.Duration // into an interrupt and out of it
+	wayErr   error         // why that is not known
 	cgroup   string
 	links    []link.Link // of the programs that run, which is not always
 	sampler  *sampler
@@ -83,7 +87,11 @@ func (m *Meter) start(o Options, budget float64, cycle time.Duration) error {
 // begin has no end.
 func (m *Meter) attach() error {
 	p := &m.programs
-	for _, program := range []*ebpf.Program{p.SoftirqEnds, p.IrqEnds, p.NapiPolled, p.Transmitted, p.Dropped, p.SoftirqRaised, p.IrqBegins} {
+	programs := []*ebpf.Program{p.SoftirqEnds, p.IrqEnds, p.NapiPolled, p.Transmitted, p.Dropped, p.SoftirqRaised, p.IrqBegins}
+	if m.called {
+		programs = append(programs, p.Called)
+	}
+	for _, program := range programs {
 		if err := m.trace(program); err != nil {
 			return err
 		}
@@ -116,6 +124,13 @@ func (m *Meter) load(verdicts string) error {
 		return err
 	}
 	spec.Maps["rows"].MaxEntries = rowsFor(cpus)
+	if m.called, err = interruptTracepoint(spec.Programs["called"]); err != nil {
+		return err
+	}
+	m.way, m.wayErr = way()
+	if err := spec.Variables["way"].Set(uint64(m.way)); err != nil {
+		return fmt.Errorf("set what the way into an interrupt takes: %w", err)
+	}
 	var opts ebpf.CollectionOptions
 	if verdicts != "" {
 		known, err := ebpf.LoadPinnedMap(verdicts, nil)
@@ -134,6 +149,24 @@ func rowsFor(cpus int) uint32 {
 	return uint32(min(max(memory/row/cpus, 2048), 16384))
 }
 
+// interruptTracepoint has a program be one of the tracepoint at the end of an interrupt by another CPU, which each architecture
+// calls otherwise. Where there is none it can be loaded, and is not attached.
+func interruptTracepoint(p *ebpf.ProgramSpec) (found bool, err error) {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return false, fmt.Errorf("read types of the kernel: %w", err)
+	}
+	for _, name := range []string{"call_function_single_exit", "ipi_exit"} {
+		var t *btf.Typedef
+		if err := kernel.TypeByName("btf_trace_"+name, &t); err == nil {
+			p.AttachTo = name
+			return true, nil
+		}
+	}
+	p.AttachTo = "softirq_exit"
+	return false, nil
+}
+
 // trace attaches a program to its tracepoint.
 func (m *Meter) trace(p *ebpf.Program) error {
 	l, err := link.AttachTracing(link.TracingOptions{Program: p})
@@ -148,7 +181,7 @@ func (m *Meter) trace(p *ebpf.Program) error {
 func (m *Meter) all() []*ebpf.Program {
 	p := &m.programs
 	all := []*ebpf.Program{
-		p.SoftirqBegins, p.SoftirqEnds, p.SoftirqRaised, p.IrqBegins, p.IrqEnds, p.NapiPolled, p.Delivered, p.Transmitted, p.Dropped,
+		p.SoftirqBegins, p.SoftirqEnds, p.SoftirqRaised, p.IrqBegins, p.IrqEnds, p.Called, p.NapiPolled, p.Delivered, p.Transmitted, p.Dropped,
 	}
 	if m.sampler != nil && m.sampler.program != nil {
 		all = append(all, m.sampler.program)
@@ -163,6 +196,9 @@ func (m *Meter) NotSampling() error {
 	}
 	return m.sampler.err
 }
+
+// WayUnknown says why it is not known what the way into an interrupt takes, nil if it is.
+func (m *Meter) WayUnknown() error { return m.wayErr }
 
 // Close ends the counting.
 func (m *Meter) Close() error {

@@ -74,7 +74,6 @@ type meterSitting struct {
 	Clock   uint64
 	Count   uint64
 	Counted uint32
-	InIrq   uint32
 	Drawn   uint32
 	Raised  uint32
 	Polled  uint32
@@ -83,6 +82,7 @@ type meterSitting struct {
 	Inside  uint32
 	Weight  uint32
 	Window  uint32
+	_       [4]byte
 	Shares  [16]struct {
 		_     structs.HostLayout
 		Owner struct {
@@ -139,6 +139,7 @@ const (
 	meterMapSittings       = "sittings"
 	meterMapTotals         = "totals"
 	meterMapVerdicts       = "verdicts"
+	meterProgCalled        = "called"
 	meterProgDelivered     = "delivered"
 	meterProgDropped       = "dropped"
 	meterProgIrqBegins     = "irq_begins"
@@ -148,6 +149,7 @@ const (
 	meterProgSoftirqEnds   = "softirq_ends"
 	meterProgSoftirqRaised = "softirq_raised"
 	meterProgTransmitted   = "transmitted"
+	meterVarWay            = "way"
 )
 
 // loadMeter returns the embedded CollectionSpec for meter.
@@ -192,6 +194,7 @@ type meterSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type meterProgramSpecs struct {
+	Called        *ebpf.ProgramSpec `ebpf:"called"`
 	Delivered     *ebpf.ProgramSpec `ebpf:"delivered"`
 	Dropped       *ebpf.ProgramSpec `ebpf:"dropped"`
 	IrqBegins     *ebpf.ProgramSpec `ebpf:"irq_begins"`
@@ -220,6 +223,7 @@ type meterMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type meterVariableSpecs struct {
+	Way *ebpf.VariableSpec `ebpf:"way"`
 }
 
 // meterObjects contains all objects after they have been loaded into the kernel.
@@ -267,12 +271,14 @@ func (m *meterMaps) Close() error {
 //
 // It can be passed to loadMeterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type meterVariables struct {
+	Way *ebpf.Variable `ebpf:"way"`
 }
 
 // meterPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadMeterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type meterPrograms struct {
+	Called        *ebpf.Program `ebpf:"called"`
 	Delivered     *ebpf.Program `ebpf:"delivered"`
 	Dropped       *ebpf.Program `ebpf:"dropped"`
 	IrqBegins     *ebpf.Program `ebpf:"irq_begins"`
@@ -286,6 +292,7 @@ type meterPrograms struct {
 
 func (p *meterPrograms) Close() error {
 	return _MeterClose(
+		p.Called,
 		p.Delivered,
 		p.Dropped,
 		p.IrqBegins,

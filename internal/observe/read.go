@@ -28,7 +28,7 @@ func (m *Meter) read() (*cost.Reading, error) {
 	}
 	times, timesErr := cpuTimes()
 	squeezed, squeezedErr := squeezes()
-	r := &cost.Reading{Sampling: m.NotSampling() == nil}
+	r := &cost.Reading{Way: m.way, Sampling: m.NotSampling() == nil}
 	r.Own, r.Watched = m.gate.own.read()
 	now, nowErr := monotonic()
 	r.At = now

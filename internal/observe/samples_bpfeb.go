@@ -71,7 +71,6 @@ type samplesSitting struct {
 	Clock   uint64
 	Count   uint64
 	Counted uint32
-	InIrq   uint32
 	Drawn   uint32
 	Raised  uint32
 	Polled  uint32
@@ -80,6 +79,7 @@ type samplesSitting struct {
 	Inside  uint32
 	Weight  uint32
 	Window  uint32
+	_       [4]byte
 	Shares  [16]struct {
 		_     structs.HostLayout
 		Owner struct {
