@@ -13,6 +13,15 @@
 /* Longer than this, ns, nothing of ours takes, but for an interrupt in its midst. */
 #define OUTLIER 2000
 
+/* What it takes the kernel to run one of these programs, besides what that does, ns. */
+const volatile __u64 dispatch = 0;
+
+/* ran takes a run of a program off the softirq's time in which it was. */
+static __always_inline void ran(struct sitting *s)
+{
+	s->away += dispatch;
+}
+
 /* own counts packets of a softirq that is timed for an owner. */
 static __always_inline void own(struct sitting *s, enum owned owned, __u64 id, __u32 packets, __u32 bytes)
 {

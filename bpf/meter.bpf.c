@@ -119,6 +119,7 @@ int softirq_ends(__u64 *ctx)
 	now = bpf_ktime_get_ns();
 	took = now - s->began;
 	s->began = 0;
+	ran(s); /* the end of softirq_begins, and the beginning of this */
 	s->away += s->clock;
 	took -= s->away < took ? s->away : took;
 	look_at_clock(s);
@@ -223,8 +224,11 @@ int softirq_raised(__u64 *ctx)
 	if (ctx[0] != NET_RX_SOFTIRQ)
 		return 0;
 	s = sitting();
-	if (s)
-		s->raised = 1;
+	if (!s)
+		return 0;
+	s->raised = 1;
+	if (s->began)
+		ran(s);
 	return 0;
 }
 
@@ -246,8 +250,10 @@ int napi_polled(__u64 *ctx)
 	count = bpf_map_lookup_elem(&poll_sizes, &at);
 	if (count)
 		*count += s->weight;
-	if (s->began)
+	if (s->began) {
 		s->polled += work;
+		ran(s);
+	}
 	return 0;
 }
 
@@ -260,7 +266,10 @@ int delivered(struct __sk_buff *skb)
 	struct verdict *v;
 	__u64 began;
 
-	if (!s || !s->began || !sk)
+	if (!s || !s->began)
+		return 1;
+	ran(s);
+	if (!sk)
 		return 1;
 	began = counting(s);
 	sk = bpf_sk_fullsock(sk);
@@ -310,7 +319,10 @@ int transmitted(__u64 *ctx)
 	struct sitting *s = sitting();
 	__u64 sender, began;
 
-	if (!s || !s->began || (s->work == WORK_RX && !skb->skb_iif))
+	if (!s || !s->began)
+		return 0;
+	ran(s);
+	if (s->work == WORK_RX && !skb->skb_iif)
 		return 0;
 	began = counting(s);
 	sender = sender_of(skb);
@@ -330,7 +342,10 @@ int dropped(void *ctx __attribute__((unused)))
 	struct sitting *s = sitting();
 	__u64 began;
 
-	if (!s || !s->began || s->work != WORK_RX)
+	if (!s || !s->began)
+		return 0;
+	ran(s);
+	if (s->work != WORK_RX)
 		return 0;
 	began = counting(s);
 	own(s, DROPPED, 0, 1, 0);

@@ -30,6 +30,7 @@ type Options struct {
 type Meter struct {
 	programs meterObjects
 	called   bool          // there is a tracepoint of interrupts by other CPUs
+	dispatch time.Duration // what each run of a program takes besides what it does
 	way      time.Duration // into an interrupt and out of it
 	wayErr   error         // why that is not known
 	cgroup   string
@@ -66,7 +67,7 @@ func (m *Meter) start(o Options, budget float64, cycle time.Duration) error {
 	if o.Hertz > 0 {
 		m.sampler = startSampler(o.Hertz, &m.programs.meterMaps)
 	}
-	own, err := newOwnCost(m.all())
+	own, err := newOwnCost(m.all(), m.dispatch)
 	if err != nil {
 		return err
 	}
@@ -128,8 +129,11 @@ func (m *Meter) load(verdicts string) error {
 		return err
 	}
 	m.way, m.wayErr = way()
-	if err := spec.Variables["way"].Set(uint64(m.way)); err != nil {
-		return fmt.Errorf("set what the way into an interrupt takes: %w", err)
+	if m.dispatch, err = dispatch(); err != nil {
+		return err
+	}
+	if err := errors.Join(spec.Variables["way"].Set(uint64(m.way)), spec.Variables["dispatch"].Set(uint64(m.dispatch))); err != nil {
+		return fmt.Errorf("set what interrupts and programs take: %w", err)
 	}
 	var opts ebpf.CollectionOptions
 	if verdicts != "" {

@@ -149,6 +149,7 @@ const (
 	meterProgSoftirqEnds   = "softirq_ends"
 	meterProgSoftirqRaised = "softirq_raised"
 	meterProgTransmitted   = "transmitted"
+	meterVarDispatch       = "dispatch"
 	meterVarWay            = "way"
 )
 
@@ -223,7 +224,8 @@ type meterMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type meterVariableSpecs struct {
-	Way *ebpf.VariableSpec `ebpf:"way"`
+	Dispatch *ebpf.VariableSpec `ebpf:"dispatch"`
+	Way      *ebpf.VariableSpec `ebpf:"way"`
 }
 
 // meterObjects contains all objects after they have been loaded into the kernel.
@@ -271,7 +273,8 @@ func (m *meterMaps) Close() error {
 //
 // It can be passed to loadMeterObjects or ebpf.CollectionSpec.LoadAndAssign.
 type meterVariables struct {
-	Way *ebpf.Variable `ebpf:"way"`
+	Dispatch *ebpf.Variable `ebpf:"dispatch"`
+	Way      *ebpf.Variable `ebpf:"way"`
 }
 
 // meterPrograms contains all programs after they have been loaded into the kernel.

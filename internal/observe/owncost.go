@@ -19,6 +19,7 @@ const accountFor = 5 * time.Millisecond
 type ownCost struct {
 	programs []*ebpf.Program
 	bias     time.Duration // what the account itself adds to each run
+	dispatch time.Duration // what each run takes that the account does not see
 
 	mu   sync.Mutex
 	rate float64       // of one CPU, as it was seen last
@@ -26,9 +27,9 @@ type ownCost struct {
 	on   time.Duration // that they ran
 }
 
-func newOwnCost(programs []*ebpf.Program) (*ownCost, error) {
+func newOwnCost(programs []*ebpf.Program, dispatch time.Duration) (*ownCost, error) {
 	bias, err := accountBias()
-	return &ownCost{programs: programs, bias: bias}, err
+	return &ownCost{programs: programs, bias: bias, dispatch: dispatch}, err
 }
 
 // accountBias is what the kernel says that a run of a program takes which does nothing: what its
@@ -102,7 +103,8 @@ func (o *ownCost) runtime() (sum time.Duration, err error) {
 		if err != nil {
 			return 0, fmt.Errorf("account for %s: %w", p, err)
 		}
-		sum += max(0, s.Runtime-time.Duration(s.RunCount)*o.bias)
+		runs := time.Duration(s.RunCount)
+		sum += max(0, s.Runtime-runs*o.bias) + runs*o.dispatch
 	}
 	return sum, nil
 }
