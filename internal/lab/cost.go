@@ -19,7 +19,7 @@ import (
 var costInfo = Info{
 	Name:    "cpu-cost",
 	Summary: "a loop that computes on the CPU that handles packets: what it is charged for, what it is left with, and what the meter says and takes itself",
-	Arms:    []string{"idle", "one_stream", "two_streams", "packets", "meter_off", "meter_on", "rr_off", "rr_on"},
+	Arms:    append([]string{"idle", "one_stream", "two_streams", "packets", "meter_off", "meter_on", "rr_off", "rr_on"}, limitArms()...),
 }
 
 const (
@@ -46,6 +46,7 @@ type costLab struct {
 	sink      *traffic.Sink
 	toServer  traffic.Where
 	toSink    traffic.Where
+	limited   *limitedRoute
 }
 
 func runCost(ctx context.Context, s *session) error {
@@ -76,12 +77,19 @@ func (l *costLab) run(ctx context.Context) error {
 	if err := l.build(); err != nil {
 		return err
 	}
+	if err := l.route(cpus); err != nil {
+		return err
+	}
+	l.limited.lookFor(ctx)
 	for repetition := 1; repetition <= l.Repetitions; repetition++ {
 		for _, arm := range inTurn(costInfo.Arms[:6], repetition) {
 			l.progress("repetition %d of %d: %s", repetition, l.Repetitions, arm)
 			if err := l.arm(ctx, arm); err != nil {
 				return fmt.Errorf("arm %s: %w", arm, err)
 			}
+		}
+		if err := l.limits(ctx, repetition); err != nil {
+			return err
 		}
 	}
 	if err := l.talks(ctx); err != nil {
@@ -119,18 +127,23 @@ func (l *costLab) build() error {
 
 // arm has the loop compute beside the load of an arm.
 func (l *costLab) arm(ctx context.Context, arm string) error {
-	var err error
+	load := func() error { return nil }
 	switch arm {
 	case "one_stream":
-		err = l.sender.Send(ctx, l.toServer, 1)
+		load = func() error { return l.sender.Send(ctx, l.toServer, 1) }
 	case "two_streams":
-		err = l.sender.Send(ctx, l.toServer, 2)
+		load = func() error { return l.sender.Send(ctx, l.toServer, 2) }
 	case "packets", "meter_off", "meter_on":
 		paced := l.toSink
 		paced.Pace = meteredPackets * meteredSize * 8
-		err = l.sender.Flood(ctx, paced, 1, meteredSize)
+		load = func() error { return l.sender.Flood(ctx, paced, 1, meteredSize) }
 	}
-	if err != nil {
+	return l.beside(ctx, arm, l.far, load)
+}
+
+// beside has the loop compute beside a load that arrives at a device.
+func (l *costLab) beside(ctx context.Context, arm string, at hosts.Plug, load func() error) error {
+	if err := load(); err != nil {
 		return err
 	}
 	if arm != "idle" {
@@ -138,15 +151,15 @@ func (l *costLab) arm(ctx context.Context, arm string) error {
 			return err
 		}
 	}
-	if err := l.loop(ctx, arm); err != nil {
+	if err := l.loop(ctx, arm, at); err != nil {
 		return err
 	}
-	_, err = l.sender.Stop(ctx)
+	_, err := l.sender.Stop(ctx)
 	return err
 }
 
 // loop computes, with a meter beside it but in the arm without one, and notes what it was left with.
-func (l *costLab) loop(ctx context.Context, arm string) (err error) {
+func (l *costLab) loop(ctx context.Context, arm string, at hosts.Plug) (err error) {
 	var meter *observe.Meter
 	var before, after *cost.Reading
 	if arm != "meter_off" {
@@ -160,7 +173,7 @@ func (l *costLab) loop(ctx context.Context, arm string) (err error) {
 			return err
 		}
 	}
-	packets, bytes, err := l.far.Received()
+	packets, bytes, err := at.Received()
 	if err != nil {
 		return err
 	}
@@ -168,7 +181,7 @@ func (l *costLab) loop(ctx context.Context, arm string) (err error) {
 	if err != nil {
 		return err
 	}
-	packetsThen, bytesThen, err := l.far.Received()
+	packetsThen, bytesThen, err := at.Received()
 	if err != nil {
 		return err
 	}
@@ -187,6 +200,7 @@ func (l *costLab) loop(ctx context.Context, arm string) (err error) {
 	p := cost.Judge(l.cpu, uint32(os.Getpid()), loop, since, cost.Names{Owner: func(cost.Owner) cost.PartyID { return cost.PartyID{} }})
 	if arm != "meter_on" { // where parts of the time may stand for others, in which the loop did not run
 		l.measured(arm, "stolen_percent", "%", p.Stolen)
+		l.measured(arm, "stolen_ns_per_packet", "ns", perPacket(p.Stolen, float64(packetsThen-packets)/seconds))
 		l.measured(arm, "stolen_percent_meter", "%", p.Metered)
 		l.measured(arm, "meter_itself_percent", "%", p.Meter)
 		l.measured(arm, "ksoftirqd_percent", "%", p.Ksoftirqd)

@@ -53,12 +53,18 @@ func TestCostLab(t *testing.T) {
 			t.Errorf("%s: interrupts took %.2f %%", arm, metered)
 		}
 	}
-	for _, arm := range costInfo.Arms[6:] {
+	for _, arm := range costInfo.Arms[6:8] {
 		if m := metric(t, r, arm, transactions); m.Median < 500 || m.N != 3 {
 			t.Errorf("%s: %+v", arm, m)
 		}
 	}
-	if len(r.Claims) != 5 || len(r.Published) != 4 {
+	for _, arm := range []string{"limit_none", "limit_htb"} {
+		packets, each := metric(t, r, arm, "packets_per_second"), metric(t, r, arm, "stolen_ns_per_packet")
+		if packets.Median < limitedPackets/4 || packets.Max > 3*limitedPackets || each.Median < 0 || each.N != 1 {
+			t.Errorf("%s: %+v packets a second, each takes %+v", arm, packets, each)
+		}
+	}
+	if len(r.Claims) != 6 || len(r.Published) != 4 {
 		t.Errorf("%d claims, %d published figures", len(r.Claims), len(r.Published))
 	}
 }

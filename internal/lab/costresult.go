@@ -15,6 +15,7 @@ const (
 	meterAgrees   = "What the meter says that interrupts and it itself took from the loop is within 3 points of what the loop found, in every arm."
 	meterSums     = "The matrix of victims and owners sums up to all time of interrupts within 2 %."
 	meterIsCheap  = "The meter takes at most 1 % of a CPU that handles 200,000 packets a second."
+	weirTakesLess = "Where a router holds what it passes on to a limit that is not reached, Weir takes less from whom it interrupts than HTB behind an ifb does."
 	meterSparesRR = "It takes at most 2 % of TCP's requests and answers over loopback."
 )
 
@@ -26,7 +27,11 @@ func (l *costLab) conclude() {
 	for _, arm := range costInfo.Arms[1:3] {
 		l.ratio(arm+"_effective_over_apparent", l.values(arm, "effective_percent"), l.values(arm, "apparent_percent"))
 	}
-	l.claim(l.steals(), l.agrees(), l.sumsUp(), l.cheap(), l.sparesRR())
+	for _, arm := range limitArms()[1:] {
+		l.ratio(arm+"_over_none", l.values(arm, "stolen_ns_per_packet"), l.values(limitPrefix+"none", "stolen_ns_per_packet"))
+	}
+	l.limitWarnings()
+	l.claim(l.steals(), l.agrees(), l.sumsUp(), l.cheap(), l.sparesRR(), l.takesLess())
 	l.describe()
 }
 
@@ -100,6 +105,26 @@ func (l *costLab) sparesRR() report.Claim {
 	return l.decide(meterSparesRR, i, i.Mean >= 0.98, i.Mean+i.Half >= 0.98, i.Mean-i.Half >= 0.98, evidence)
 }
 
+func (l *costLab) takesLess() report.Claim {
+	weir, ifb := l.values(limitPrefix+"weir", "stolen_ns_per_packet"), l.values(limitPrefix+"ifb_htb", "stolen_ns_per_packet")
+	if len(weir) == 0 || len(ifb) == 0 {
+		return report.Unproven(weirTakesLess, "this kernel lacks one of them")
+	}
+	var less []float64
+	for i := range min(len(weir), len(ifb)) {
+		less = append(less, ifb[i]-weir[i])
+	}
+	i := report.Interval99(less)
+	var evidence []string
+	for _, arm := range limitArms() {
+		if len(l.values(arm, "stolen_ns_per_packet")) > 0 {
+			evidence = append(evidence, fmt.Sprintf("%s: %.0f ns a packet", strings.TrimPrefix(arm, limitPrefix), l.median(arm, "stolen_ns_per_packet")))
+		}
+	}
+	evidence = append(evidence, fmt.Sprintf("%.0f ns less, ±%.0f with a confidence of 99 %%, over %d pairs", i.Mean, i.Half, len(less)))
+	return l.decide(weirTakesLess, i, i.Mean > 0, i.Mean+i.Half > 0, i.Mean-i.Half > 0, strings.Join(evidence, "; "))
+}
+
 // decide keeps a claim by its mean, unless that is known so badly that it could be either way.
 func (l *costLab) decide(text string, i report.Interval, kept, atBest, atWorst bool, evidence string) report.Claim {
 	if atBest != atWorst && l.busy || math.IsNaN(i.Mean) {
@@ -113,12 +138,13 @@ func (l *costLab) describe() {
 	e.Rung = "tracepoints, timed by lot; calls sampled"
 	e.Bottleneck = "none: a wire without a queue"
 	about := &report.About{Title: "What packets take from a process that computes"}
-	about.Summary = fmt.Sprintf("A loop that does nothing but compute runs for %s on CPU %d, which also handles all that arrives at the second of two hosts (RPS steers it there, as the interrupt of a network card's queue would). Beside it no traffic, one and two TCP streams in packets of %d bytes, and %d UDP packets of %d bytes a second (packets). Effective is the part of the CPU's time in which the loop computes, by chunks of about a microsecond: those that took much longer were interrupted. Apparent is what the kernel charges the loop for, and so what top shows. The meter says what interrupts for networking took in the loop's name. Without it and with it, as weir cost runs it, by turns beside these packets, the loop tells what the meter takes itself (meter_off, meter_on); so do requests and answers of one byte over loopback.",
-		l.looping, l.cpu, 1514, meteredPackets, meteredSize)
+	about.Summary = fmt.Sprintf("A loop that does nothing but compute runs for %s on CPU %d, which also handles all that arrives at the second of two hosts (RPS steers it there, as the interrupt of a network card's queue would). Beside it no traffic, one and two TCP streams in packets of %d bytes, and %d UDP packets of %d bytes a second (packets). Effective is the part of the CPU's time in which the loop computes, by chunks of about a microsecond: those that took much longer were interrupted. Apparent is what the kernel charges the loop for, and so what top shows. The meter says what interrupts for networking took in the loop's name. Without it and with it, as weir cost runs it, by turns beside these packets, the loop tells what the meter takes itself (meter_off, meter_on); so do requests and answers of one byte over loopback. The arms whose names begin with limit_ compare limits by what they take: the second host passes %d packets a second on to a third, and holds what it sends there to ten times as much by the means of the limiters lab.",
+		l.looping, l.cpu, 1514, meteredPackets, meteredSize, limitedPackets)
 	about.Metrics = []report.Label{
 		{Name: "apparent_percent", Text: "The loop is charged for"},
 		{Name: "effective_percent", Text: "It computes for"},
 		{Name: "stolen_percent", Text: "Taken from it in its name, as it finds"},
+		{Name: "stolen_ns_per_packet", Text: "The same for each packet"},
 		{Name: "stolen_percent_meter", Text: "The same, as the meter says"},
 		{Name: "meter_itself_percent", Text: "The meter's own programs took there besides"},
 		{Name: "ksoftirqd_percent", Text: "The kernel's thread for softirqs has of that CPU"},
@@ -133,6 +159,9 @@ func (l *costLab) describe() {
 		{Name: "two_streams_effective_over_apparent", Text: "effective / apparent, beside two streams"},
 		{Name: "effective_on_over_off", Text: "effective: with the meter / without"},
 		{Name: "rr_on_over_off", Text: "requests and answers: with the meter / without"},
+	}
+	for _, arm := range limitArms()[1:] {
+		about.Ratios = append(about.Ratios, report.Label{Name: arm + "_over_none", Text: "taken a packet: " + strings.TrimPrefix(arm, limitPrefix) + " / no limit"})
 	}
 	l.result.About = about
 	const post = "openssl speed on the CPU that handles packets of a 25 Gbit/s card for a virtual machine, beside netperf TCP_STREAM from one and two sources (2019)"

@@ -2,9 +2,7 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/weir-net/weir/internal/lab/hosts"
 	"github.com/weir-net/weir/internal/lab/traffic"
@@ -20,54 +18,39 @@ var limitersInfo = Info{
 // A limitersLab is two hosts. On the first a workload, two processes in one
 // cgroup, sends to the second over a veth pair without a queue.
 type limitersLab struct {
-	*session
-	line, far hosts.Plug
-	cgroup    string // as /proc/PID/cgroup names it
-	sender    *traffic.Worker
-	asker     *traffic.Worker // of requests, beside the sender's streams
-	server    *traffic.Server
-	toServer  traffic.Where
-	toSink    traffic.Where
-	limits    []policy.Rate     // of each load
-	absent    map[string]string // arm -> why this kernel has it not
-	leaf      hosts.Leaf        // of HTB, on this kernel; "" where that is absent
+	limiter
+	far      hosts.Plug
+	sender   *traffic.Worker
+	asker    *traffic.Worker // of requests, beside the sender's streams
+	server   *traffic.Server
+	toServer traffic.Where
+	toSink   traffic.Where
+	limits   []policy.Rate // of each load
 }
 
 func runLimiters(ctx context.Context, s *session) error {
 	if s.Scheduler != policy.Auto {
 		return fmt.Errorf("scheduler %s: the line of this lab has no queue, so that the limit alone is seen", s.Scheduler)
 	}
-	l := &limitersLab{session: s, absent: map[string]string{}}
+	l := &limitersLab{limiter: limiter{session: s, absent: map[string]string{}}}
 	if err := l.build(); err != nil {
 		return err
 	}
 	if err := l.calibrate(ctx); err != nil {
 		return err
 	}
-	for arm, how := range weirs {
-		if why := s.Controller.NoLimits(ctx, how.method); why != "" {
-			l.absent[arm] = why
-		}
-	}
+	l.lookFor(ctx)
 	s.result.Environment.Policy = fmt.Sprintf("# for bulk TCP; for small packets at most %s, %s and %s\n", l.limits[0], l.limits[1], l.limits[2]) + l.policy("weir", s.Rate)
 	for repetition := 1; repetition <= s.Repetitions; repetition++ {
 		for _, arm := range l.order(repetition) {
 			s.progress("repetition %d of %d: %s", repetition, s.Repetitions, arm)
-			err := l.arm(ctx, arm, repetition)
-			if lacking, ok := errors.AsType[hosts.Lacking](err); ok && repetition == 1 {
-				l.absent[arm] = lacking.Error()
-			} else if err != nil {
-				return fmt.Errorf("arm %s: %w", arm, err)
+			if err := l.unlessLacking(arm, repetition, l.arm(ctx, arm, repetition)); err != nil {
+				return err
 			}
 		}
 	}
 	l.conclude()
 	return nil
-}
-
-// order is the arms that this kernel has, in the order of a repetition.
-func (l *limitersLab) order(repetition int) []string {
-	return inTurn(slices.DeleteFunc(slices.Clone(limitersInfo.Arms), func(arm string) bool { return l.absent[arm] != "" }), repetition)
 }
 
 func (l *limitersLab) build() error {
@@ -100,23 +83,9 @@ func (l *limitersLab) workload(on *hosts.Host) error {
 			return err
 		}
 	}
-	l.cgroup, err = cgroupOf(l.sender.PID())
+	cgroup, err := cgroupOf(l.sender.PID())
+	l.match = fmt.Sprintf("cgroup: %q", cgroup)
 	return err
-}
-
-// weirs are the arms that a policy makes, and what else stands in theirs.
-var weirs = map[string]struct {
-	scheduler policy.Scheduler
-	method    policy.Method
-}{
-	"edt":  {policy.FQ, policy.MethodEDT},
-	"weir": {policy.None, policy.MethodPace},
-}
-
-func (l *limitersLab) policy(arm string, limit policy.Rate) string {
-	how := weirs[arm]
-	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: %s}\nworkloads:\n  limited:\n    match: [{cgroup: %q}]\n    egress: {max: %s, method: %s}\n",
-		l.line.Device, how.scheduler, l.cgroup, limit, how.method)
 }
 
 // arm makes one arm once: small packets under each limit, and without one by turns, then bulk
@@ -151,28 +120,4 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 		return fmt.Errorf("at most %s: %w", l.Rate, err)
 	}
 	return nil
-}
-
-// under runs fn while an arm's means holds the workload to a limit.
-func (l *limitersLab) under(ctx context.Context, arm string, limit policy.Rate, fn func() error) error {
-	var err error
-	undo := l.line.Unlimit
-	switch arm {
-	case "ifb_htb":
-		l.leaf, err = l.line.LimitByIfb(uint64(limit))
-	case "tc_police":
-		err = l.line.LimitByPolice(uint64(limit))
-	case "htb":
-		l.leaf, err = l.line.LimitByHTB(uint64(limit))
-	case "edt", "weir":
-		err = l.Controller.Apply(ctx, l.line.Host.Netns(), []byte(l.policy(arm, limit)))
-		undo = func() error { return l.reset(ctx) }
-	}
-	if err != nil {
-		return err
-	}
-	if arm == "weir" {
-		l.result.Environment.Rung = l.Controller.Rung(l.line.Device)
-	}
-	return errors.Join(fn(), undo())
 }

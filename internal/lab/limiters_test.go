@@ -82,7 +82,7 @@ func TestLimitersPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &limitersLab{session: s, cgroup: "/a-1.slice/weir-lab-1"}
+	l := &limitersLab{limiter: limiter{session: s, match: `cgroup: "/a-1.slice/weir-lab-1"`}}
 	l.line.Device = "line"
 	for _, c := range []struct {
 		offered float64 // packets/s

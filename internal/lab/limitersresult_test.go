@@ -27,7 +27,7 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &limitersLab{session: s, absent: absent, limits: []policy.Rate{1e9, 125e6, 25e6}}
+	l := &limitersLab{limiter: limiter{session: s, absent: absent}, limits: []policy.Rate{1e9, 125e6, 25e6}}
 	for _, r := range runs {
 		l.measured("none", "pps", "packets/s", r.none)
 		l.measured("none", "softirq_ns_per_packet", "ns", 500)
@@ -157,7 +157,7 @@ func TestAbsentArm(t *testing.T) {
 
 // A repetition begins with another arm each time; absent ones have no turn.
 func TestOrderOfArms(t *testing.T) {
-	l := &limitersLab{absent: map[string]string{"tc_police": "no", "edt": "no"}}
+	l := &limitersLab{limiter: limiter{absent: map[string]string{"tc_police": "no", "edt": "no"}}}
 	for repetition, want := range map[int]string{
 		1: "none ifb_htb htb weir",
 		2: "ifb_htb htb weir none",
@@ -180,7 +180,7 @@ func TestLeafIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &limitersLab{session: s, limits: []policy.Rate{1e9, 125e6, 25e6}, leaf: leaf}
+		l := &limitersLab{limiter: limiter{session: s, leaf: leaf}, limits: []policy.Rate{1e9, 125e6, 25e6}}
 		l.conclude()
 		for _, text := range []string{s.result.Environment.Bottleneck, s.result.About.Summary} {
 			if !strings.Contains(text, want) {
