@@ -1,11 +1,21 @@
 package lab
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"math"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/observe"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
 )
@@ -67,6 +77,91 @@ func TestCostLab(t *testing.T) {
 	if len(r.Claims) != 6 || len(r.Published) != 4 {
 		t.Errorf("%d claims, %d published figures", len(r.Claims), len(r.Published))
 	}
+}
+
+// TestProbeAgreesWithOpenssl has both compute by turns on the CPU that handles a stream: what openssl
+// speed was charged for in user mode is what the loop says that it was left with. The kernel finds the former by its tick,
+// so one look may be off by more.
+func TestProbeAgreesWithOpenssl(t *testing.T) {
+	testutil.Needs(t, "root", "cgroup2")
+	openssl := testutil.Tool(t, "openssl")
+	s, err := newSession(experimentOf(t, "cpu-cost"), Options{Controller: newRawController(testutil.Cgroup2(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	cpus, err := observe.OnlineCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &costLab{session: s, cpu: cpus[len(cpus)-1]}
+	back, err := keepOff(l.cpu, cpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.onClose(back)
+	if err := l.build(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	if err := l.sender.Send(ctx, l.toServer, 1); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(settle)
+	const attempts, seconds = 4, 4
+	loop := func() float64 {
+		loop, err := observe.Loop(ctx, l.cpu, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return loop.EffectivePercent()
+	}
+	for attempt := 1; ; attempt++ {
+		before := loop()
+		theirs := opensslPercent(t, openssl, l.cpu, seconds)
+		ours := (before + loop()) / 2
+		t.Logf("openssl speed computes for %.1f %%, the loop for %.1f", theirs, ours)
+		if math.Abs(theirs-ours) <= 3 {
+			break
+		}
+		if attempt == attempts {
+			t.Fatal("they are further apart than 3 points")
+		}
+	}
+	if _, err := l.sender.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// opensslPercent is for which part of some seconds openssl speed says that it had a CPU in user mode.
+func opensslPercent(t *testing.T, openssl string, cpu, seconds int) float64 {
+	t.Helper()
+	runtime.LockOSThread() // whose CPUs the child inherits
+	defer runtime.UnlockOSThread()
+	var all, one unix.CPUSet
+	one.Set(cpu)
+	if err := errors.Join(unix.SchedGetaffinity(0, &all), unix.SchedSetaffinity(0, &one)); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := exec.Command(openssl, "speed", "-seconds", strconv.Itoa(seconds), "-bytes", "16384", "-evp", "aes-256-cbc")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &all), cmd.Wait()); err != nil {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	m := regexp.MustCompile(`in ([0-9.]+)s`).FindSubmatch(out.Bytes())
+	if m == nil {
+		t.Fatalf("openssl speed says %s", &out)
+	}
+	had, err := strconv.ParseFloat(string(m[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return 100 * had / float64(seconds)
 }
 
 // affinity is on how many CPUs this process may run.
