@@ -8,8 +8,8 @@ optional=()
 if [ $# = 0 ]; then
 	wanted=(git iproute2 nftables iptables iperf3 bpftool openssl openssh-client openssh-server ethtool util-linux kmod procps libbpf-dev)
 	# The BPF objects are built by exactly this compiler, which not every release
-	# has: without it, check-generated says so.
-	optional=(clang-14 llvm-14)
+	# has: without it, check-generated says so. perf is a witness of one test.
+	optional=(clang-14 llvm-14 linux-perf)
 fi
 
 installed() {
