@@ -2,6 +2,7 @@ package observe
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -19,7 +20,18 @@ func TestGate(t *testing.T) {
 	s := newSource(t)
 	id := cgroupID(t, top)
 	// It goes on while a reading is taken: the last part of the time is one in which it sends.
-	flood := func(m *Meter, span time.Duration) (perPacket, packets, sent float64) {
+	// One meter runs at a time: each sees what the programs of another take.
+	flood := func(budget float64, span time.Duration) (perPacket, packets, sent, part float64) {
+		m, err := startWithin(Options{Cgroup: top}, budget, cycle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			part = m.gate.part
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		s.sent = map[string]int{}
 		longer := span + 2*cycle
 		ended := make(chan struct{})
@@ -30,26 +42,20 @@ func TestGate(t *testing.T) {
 		r := during(t, m, func() { time.Sleep(span) })
 		<-ended
 		times, n := by(r, func(row cost.Row) bool { return row.Owner == cost.Owner{Kind: cost.Cgroup, ID: id} })
-		return float64(times[cost.RX]) / float64(n), float64(n) / r.At.Seconds(), float64(s.sent["127.0.0.1:7007"]) / longer.Seconds()
+		return float64(times[cost.RX]) / float64(n), float64(n) / r.At.Seconds(), float64(s.sent["127.0.0.1:7007"]) / longer.Seconds(), 0
 	}
 
-	always, _, _ := flood(startMeter(t, top), time.Second)
-	m, err := startWithin(Options{Cgroup: top}, 1e-9, cycle)
-	if err != nil {
-		t.Fatal(err)
+	always, _, _, part := flood(math.Inf(1), cycle)
+	if part != 1 {
+		t.Errorf("programs that may cost whatever they do run for %g of the time", part)
 	}
-	defer func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	inParts, packets, sent := flood(m, 4*cycle)
-	if m.gate.part != least {
-		t.Errorf("the programs run for %g of the time", m.gate.part)
+	inParts, packets, sent, part := flood(1e-9, 4*cycle)
+	if part != least {
+		t.Errorf("programs that may not cost anything run for %g of the time", part)
 	}
 	near(t, "packets a second", packets, sent, 0.2)
 	// How fast the CPU is differs from second to second; a wrong weight would be twentyfold.
-	near(t, "ns of net_rx a packet", inParts, always, 0.5)
+	near(t, "ns of net_rx a packet", inParts, always, 0.3)
 }
 
 // What is called while the gate is closed does not wait for ever.
