@@ -115,6 +115,7 @@ func (s *Sockets) ForgetHoldings() error {
 	spec.Programs = map[string]*ebpf.ProgramSpec{adoptProgDisown: spec.Programs[adoptProgDisown]}
 	all, err := loadIterators(spec, ebpf.CollectionOptions{
 		MapReplacements: map[string]*ebpf.Map{adoptMapHoldings: s.holdings, adoptMapPools: s.pools},
+		Cache:           kernelTypes,
 	})
 	if err != nil {
 		return err

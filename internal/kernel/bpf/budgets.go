@@ -55,11 +55,11 @@ func (g *Generation) makeBudgets(limits int) error {
 	if g.memory.budgets.MaxEntries() >= need {
 		return nil
 	}
-	spec, err := copied(parseLimit)
+	maps, err := mapsOf(parseLimit)
 	if err != nil {
 		return err
 	}
-	table := spec.Maps[limitMapBudgets]
+	table := maps[limitMapBudgets].Copy()
 	for table.MaxEntries = spareLimits + 1; table.MaxEntries < min(need, maxBudgets); {
 		table.MaxEntries *= 2
 	}

@@ -15,7 +15,7 @@ func ControllerIndex(name string) (int, error) {
 	if name == "blkio" {
 		name = "io" // its name since v2
 	}
-	spec, err := btf.LoadKernelSpec()
+	spec, err := kernelTypes.Kernel()
 	if err != nil {
 		return -1, fmt.Errorf("read kernel types: %w", err)
 	}

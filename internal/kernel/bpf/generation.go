@@ -145,25 +145,27 @@ func (r Room) newGeneration(n uint32, create bool) (*Generation, error) {
 
 // eachTable makes or opens the generation's tables.
 func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSpec) (*ebpf.Map, error)) error {
-	egress, err := copied(parseEgress)
+	egress, err := mapsOf(parseEgress)
 	if err != nil {
 		return err
 	}
-	births, err := copied(parseBirths)
+	births, err := mapsOf(parseBirths)
 	if err != nil {
 		return err
 	}
-	limit, err := copied(parseLimit)
+	limit, err := mapsOf(parseLimit)
 	if err != nil {
 		return err
 	}
 	// Its tables are those of link_egress, types included: from 5.15 to 6.1 the kernel
 	// takes one that has them for another kind than one that has none.
-	inner := egress.Maps[linkEgressMapContracts].Copy()
+	inner := egress[linkEgressMapContracts].Copy()
 	inner.MaxEntries = max(g.capacity, 1)
-	limit.Maps[limitMapLinks].InnerMap = inner
 	for _, name := range ruleTables {
-		spec := cmp.Or(egress.Maps[name], births.Maps[name], limit.Maps[name])
+		spec := cmp.Or(egress[name], births[name], limit[name]).Copy()
+		if name == limitMapLinks {
+			spec.InnerMap = inner
+		}
 		if n, ok := size[name]; ok {
 			spec.MaxEntries = uint32(max(n, 1))
 		}
@@ -223,7 +225,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 			used[name] = m
 		}
 	}
-	return &ebpf.CollectionOptions{MapReplacements: used}
+	return &ebpf.CollectionOptions{MapReplacements: used, Cache: kernelTypes}
 }
 
 // Close releases the descriptors. What is pinned or attached stays.

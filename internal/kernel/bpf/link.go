@@ -178,7 +178,7 @@ func (g *Generation) openLink(index int) (t linkTables, err error) {
 	if t, ok := g.links[index]; ok {
 		return t, nil
 	}
-	spec, err := copied(parseEgress)
+	maps, err := mapsOf(parseEgress)
 	if err != nil {
 		return t, err
 	}
@@ -188,8 +188,8 @@ func (g *Generation) openLink(index int) (t linkTables, err error) {
 		}
 		return t, fmt.Errorf("open program of link %d: %w", index, err)
 	}
-	contracts, err1 := openTable(filepath.Join(g.linkDir(index), linkEgressMapContracts), spec.Maps[linkEgressMapContracts])
-	counters, err2 := openTable(filepath.Join(g.linkDir(index), linkEgressMapCounters), spec.Maps[linkEgressMapCounters])
+	contracts, err1 := openTable(filepath.Join(g.linkDir(index), linkEgressMapContracts), maps[linkEgressMapContracts])
+	counters, err2 := openTable(filepath.Join(g.linkDir(index), linkEgressMapCounters), maps[linkEgressMapCounters])
 	t.contracts, t.counters = contracts, counters
 	t.ingress, err = ebpf.LoadPinnedProgram(filepath.Join(g.linkDir(index), ingressPin), nil)
 	if errors.Is(err, fs.ErrNotExist) {

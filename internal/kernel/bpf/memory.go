@@ -24,32 +24,32 @@ var ErrOtherVersion = errors.New("pinned by another version of weir")
 
 // openMemory opens the pinned memory; with create it makes what is missing.
 func (r Room) openMemory(create bool) (m memory, err error) {
-	egress, err := copied(parseEgress)
+	egress, err := mapsOf(parseEgress)
 	if err != nil {
 		return m, err
 	}
-	sockets, err := copied(parseSockets)
+	sockets, err := mapsOf(parseSockets)
 	if err != nil {
 		return m, err
 	}
-	limit, err := copied(parseLimit)
+	limit, err := mapsOf(parseLimit)
 	if err != nil {
 		return m, err
 	}
-	receive, err := copied(parseReceive)
+	receive, err := mapsOf(parseReceive)
 	if err != nil {
 		return m, err
 	}
-	depart, err := copied(parseDepart)
+	depart, err := mapsOf(parseDepart)
 	if err != nil {
 		return m, err
 	}
-	bounded, err := copied(parseMemory)
+	bounded, err := mapsOf(parseMemory)
 	if err != nil {
 		return m, err
 	}
 	// A socket has one answer for what it sends and one for what it receives.
-	received := egress.Maps[linkEgressMapVerdicts].Copy()
+	received := egress[linkEgressMapVerdicts].Copy()
 	received.Name = "arrivals"
 	var absent error
 	open := func(spec *ebpf.MapSpec) *ebpf.Map {
@@ -68,18 +68,18 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 		}
 		return t
 	}
-	m.identities = open(egress.Maps[linkEgressMapIdentities])
-	m.verdicts = open(egress.Maps[linkEgressMapVerdicts])
+	m.identities = open(egress[linkEgressMapIdentities])
+	m.verdicts = open(egress[linkEgressMapVerdicts])
 	m.arrivals = open(received)
-	m.aboves = open(egress.Maps[linkEgressMapAboves])
-	m.tasks = open(sockets.Maps[socketCreateMapTasks])
-	m.paces = open(limit.Maps[limitMapPaces])
-	m.windows = open(receive.Maps[socketIngressMapWindows])
-	m.budgets = open(limit.Maps[limitMapBudgets])
-	m.departures = open(depart.Maps[departMapDepartures])
-	m.turns = open(depart.Maps[departMapTurns])
-	m.pools = open(bounded.Maps[tcpMemoryMapPools])
-	m.holdings = open(bounded.Maps[tcpMemoryMapHoldings])
+	m.aboves = open(egress[linkEgressMapAboves])
+	m.tasks = open(sockets[socketCreateMapTasks])
+	m.paces = open(limit[limitMapPaces])
+	m.windows = open(receive[socketIngressMapWindows])
+	m.budgets = open(limit[limitMapBudgets])
+	m.departures = open(depart[departMapDepartures])
+	m.turns = open(depart[departMapTurns])
+	m.pools = open(bounded[tcpMemoryMapPools])
+	m.holdings = open(bounded[tcpMemoryMapHoldings])
 	if err == nil {
 		err = absent
 	}

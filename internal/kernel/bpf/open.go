@@ -52,6 +52,7 @@ func (s *Sockets) eachOpen(name string, word uint32) error {
 	}
 	all, err := loadIterators(spec, ebpf.CollectionOptions{
 		MapReplacements: map[string]*ebpf.Map{openMapPaces: s.paces, openMapWindows: s.windows},
+		Cache:           kernelTypes,
 	})
 	if err != nil {
 		return err

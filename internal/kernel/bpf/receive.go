@@ -108,7 +108,7 @@ func (g *Generation) openReceive() (*receiveTables, error) {
 	if g.receive != nil {
 		return g.receive, nil
 	}
-	spec, err := copied(parseReceive)
+	maps, err := mapsOf(parseReceive)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (g *Generation) openReceive() (*receiveTables, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open socket_ingress: %w", err)
 	}
-	contracts, err := openTable(filepath.Join(g.receiveDir(), socketIngressMapContracts), spec.Maps[socketIngressMapContracts])
+	contracts, err := openTable(filepath.Join(g.receiveDir(), socketIngressMapContracts), maps[socketIngressMapContracts])
 	if err != nil {
 		program.Close()
 		return nil, err

@@ -225,15 +225,15 @@ func (g *Generation) openBounds() (*boundTables, error) {
 	if g.bounded != nil {
 		return g.bounded, nil
 	}
-	spec, err := copied(parseMemory)
+	maps, err := mapsOf(parseMemory)
 	if err != nil {
 		return nil, err
 	}
-	bounds, err := openTable(filepath.Join(g.memoryDir(), tcpMemoryMapBounds), spec.Maps[tcpMemoryMapBounds])
+	bounds, err := openTable(filepath.Join(g.memoryDir(), tcpMemoryMapBounds), maps[tcpMemoryMapBounds])
 	if err != nil {
 		return nil, err
 	}
-	contracts, err := openTable(filepath.Join(g.memoryDir(), tcpMemoryMapContracts), spec.Maps[tcpMemoryMapContracts])
+	contracts, err := openTable(filepath.Join(g.memoryDir(), tcpMemoryMapContracts), maps[tcpMemoryMapContracts])
 	if err != nil {
 		bounds.Close()
 		return nil, err
