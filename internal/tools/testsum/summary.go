@@ -215,8 +215,26 @@ func (r *result) judge(p *pack, t *test, has func(string) (bool, error)) {
 		if t.action == "run" {
 			title += ": did not end"
 		}
-		r.failures = append(r.failures, failure{title, t.output.String()})
+		r.failures = append(r.failures, failure{title, p.said(t)})
 	}
+}
+
+// misplaced is what a test says that was ended by a Fatal on the t of a test above it. What
+// happened is in that one's output.
+const misplaced = "subtest may have called FailNow on a parent test"
+
+// said is the output of a test that failed; where it only points at its parents, theirs as well.
+func (p *pack) said(t *test) string {
+	said := t.output.String()
+	if !strings.Contains(said, misplaced) {
+		return said
+	}
+	for i := len(t.name) - 1; i > 0; i-- {
+		if above := p.tests[t.name[:i]]; t.name[i] == '/' && above != nil {
+			said += above.output.String()
+		}
+	}
+	return said
 }
 
 // endBenchmarks marks those that passed: go test tells only of others how they

@@ -52,6 +52,13 @@ func TestSummary(t *testing.T) {
 			[]string{"FAILED p A\n  after the subtest"},
 		},
 		{
+			"a subtest that its parent was failed from",
+			kernel + ev("p", "start", "run A", "run A/x", "run A/x/y", "output A/x/y subtest may have called FailNow on a parent test", "fail A/x/y",
+				"fail A/x", "output A got 1, want 2", "fail A", "run B", "output B other", "pass B", "fail"),
+			"1 passed, 1 failed, 0 skipped",
+			[]string{"FAILED p A/x/y\n  subtest may have called FailNow on a parent test\n  got 1, want 2\n\n"},
+		},
+		{
 			"a slash in a subtest's name makes no parent",
 			kernel + ev("p", "start", "run A", "run A/x/y", "pass A/x/y", "pass A", "pass"),
 			"1 passed, 0 failed, 0 skipped",
