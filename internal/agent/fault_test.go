@@ -147,6 +147,10 @@ const goldPolicy = `  gold:
     priority: 2
 `
 
+// fewLeaves is goldPolicy on a line of two leaves a class: a place for each of eight, of which most
+// places would be, tells no more.
+func (b *bench) fewLeaves() string { return b.policyAt(2, goldPolicy) }
+
 // limitsPolicy is goldPolicy with limits of every kind: the link's own in both
 // directions, a workload's on all links together, its own on this one, and of what its
 // sockets receive; and a weight in the link's own. It leaves the queue alone, which has most of the places of goldPolicy.
@@ -170,6 +174,7 @@ func stride(short int) int {
 // attached and does not count yet.
 const (
 	longStride   = 9
+	leavesStride = 3
 	limitsStride = 5
 )
 
@@ -177,7 +182,7 @@ const (
 func TestKilledApply(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
-	if places := b.killApply(t, b.policyText(goldPolicy), stride(longStride)); places < 20 {
+	if places := b.killApply(t, b.fewLeaves(), stride(leavesStride)); places < 20 {
 		t.Errorf("only %d places to break off", places)
 	}
 }
@@ -365,7 +370,7 @@ func TestKilledReset(t *testing.T) {
 func TestFailedApply(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
-	b.failApply(t, b.policyText(goldPolicy), stride(longStride))
+	b.failApply(t, b.fewLeaves(), stride(leavesStride))
 }
 
 // TestFailedLimit is TestFailedApply of a policy with limits.
