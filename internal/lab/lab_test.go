@@ -84,24 +84,27 @@ func (broken) Apply(context.Context, string, []byte) error { return errBroken }
 // finds: processes by their pipes, namespaces by descriptors, goroutines,
 // cgroups.
 func TestFailureCleansUp(t *testing.T) {
-	dir := testutil.Cgroup2(t)
 	for _, name := range []string{"cpu-cost", "ssh", "priority", "limiters", "sharing", "tcp-memory"} {
-		if name != "cpu-cost" { // which has no policy
-			_, err := Run(context.Background(), name, Options{Controller: broken{newRawController(dir)}, Repetitions: 1})
-			if !errors.Is(err, errBroken) {
-				t.Errorf("%s: %v", name, err)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // nothing is measured
+			dir := testutil.Cgroup2(t)
+			if name != "cpu-cost" { // which has no policy
+				_, err := Run(context.Background(), name, Options{Controller: broken{newRawController(dir)}, Repetitions: 1})
+				if !errors.Is(err, errBroken) {
+					t.Error(err)
+				}
 			}
-		}
-		enough := errors.New("interrupted")
-		ctx, cancel := context.WithCancelCause(context.Background())
-		time.AfterFunc(1500*time.Millisecond, func() { cancel(enough) })
-		_, err := Run(ctx, name, Options{Controller: newRawController(dir), Repetitions: 1})
-		if !errors.Is(err, enough) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if left, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs")); len(left) > 0 {
-			t.Errorf("%s left cgroups: %q", name, left)
-		}
+			enough := errors.New("interrupted")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			time.AfterFunc(1500*time.Millisecond, func() { cancel(enough) })
+			_, err := Run(ctx, name, Options{Controller: newRawController(dir), Repetitions: 1})
+			if !errors.Is(err, enough) {
+				t.Error(err)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs")); len(left) > 0 {
+				t.Errorf("it left cgroups: %q", left)
+			}
+		})
 	}
 }
 
