@@ -16,7 +16,7 @@ import (
 )
 
 // errNoCgroup2 says that nothing here tells sockets by their cgroup.
-var errNoCgroup2 = errors.New("no cgroup2 mount here")
+var errNoCgroup2 = agent.ErrNoCgroup2
 
 // A hinted error says what to do about it, in words for this one case.
 type hinted struct {

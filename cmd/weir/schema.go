@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -67,6 +68,9 @@ func forms() map[string]form {
 		"doctor":       {"What weir doctor --json prints", doctorReport{}},
 		"version":      {"What weir version --json prints", versionReport{}},
 		"labs":         {"What weir lab list --json prints", labsReport{}},
+		"vrfs":         {"What weir vrf list --json prints", vrfListReport{}},
+		"vrf":          {"What weir vrf show --json prints", vrfReport{}},
+		"vrf-identify": {"What weir vrf identify --json prints", agent.VRFIdentity{}},
 	}
 }
 
@@ -92,6 +96,7 @@ func schemaOf(name string) ([]byte, error) {
 		Anonymous:                 true,
 		AllowAdditionalProperties: true, // a later 1.x may add keys
 		Namer:                     nameInSchema,
+		Mapper:                    asText,
 	}
 	s := reflector.Reflect(f.value)
 	s.Title = f.title
@@ -111,6 +116,14 @@ func schemaOf(name string) ([]byte, error) {
 		return nil, fmt.Errorf("encode schema %s: %w", name, err)
 	}
 	return append(text, '\n'), nil
+}
+
+// asText are the types that have a text form of their own.
+func asText(t reflect.Type) *jsonschema.Schema {
+	if t == reflect.TypeFor[netip.Addr]() || t == reflect.TypeFor[netip.Prefix]() {
+		return &jsonschema.Schema{Type: "string"}
+	}
+	return nil
 }
 
 // nameInSchema names a type, which is its name but where two share one.

@@ -20,6 +20,7 @@ type SocketEntry struct {
 	Inode    uint64         // 0 if no process has it (any more), as in TIME_WAIT
 	Cgroup   uint64         // kernfs id of its v2 cgroup; 0 where the kernel does not tell
 	UID      uint32         // of its maker; mostly 0 if no process has it
+	Device   uint32         // index of the device that it is bound to, 0 for none
 }
 
 // FindSockets lists the sockets that a spec names in the network namespace of
@@ -191,6 +192,8 @@ func parseDiag(data []byte) (SocketEntry, error) {
 		Local: diagAddress(family, data[8:24], data[4:]),
 		Inode: uint64(binary.NativeEndian.Uint32(data[68:])),
 		UID:   binary.NativeEndian.Uint32(data[64:]),
+
+		Device: binary.NativeEndian.Uint32(data[40:]),
 	}
 	if remote := diagAddress(family, data[24:40], data[6:]); remote.Port() != 0 {
 		entry.Remote = remote
