@@ -26,6 +26,7 @@ type env struct {
 	scope      func() (state.Scope, error) // what this weir looks after
 	terminals  string                      // directory of the terminals of those who are logged in
 	systemLog  string                      // socket of the system log
+	files      string                      // the directory below which /etc and /run are
 	completeIn time.Duration               // how long a shell waits for completions
 }
 
@@ -44,6 +45,7 @@ func system() env {
 		scope:      wholeHost,
 		terminals:  host.Terminals,
 		systemLog:  host.SystemLog,
+		files:      "/",
 		completeIn: completionTime,
 	}
 }

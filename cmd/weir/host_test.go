@@ -169,7 +169,10 @@ func (h *testHost) vars(t testing.TB) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{scopeVar + "=" + string(text), terminalsVar + "=" + h.terminals, logVar + "=" + h.logPath}
+	return []string{
+		scopeVar + "=" + string(text), terminalsVar + "=" + h.terminals, logVar + "=" + h.logPath,
+		filesVar + "=" + filepath.Join(h.scope.Run, "..", "files"),
+	}
 }
 
 // until waits for something that has to come.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -40,6 +41,7 @@ const (
 	scopeVar     = "WEIR_TEST_SCOPE"
 	terminalsVar = "WEIR_TEST_TERMINALS"
 	logVar       = "WEIR_TEST_LOG"
+	filesVar     = "WEIR_TEST_FILES"
 )
 
 // weirMain is main in a scope of the test's.
@@ -54,6 +56,7 @@ func weirMain() {
 	e := system()
 	e.scope = func() (s state.Scope, err error) { return s, json.Unmarshal([]byte(text), &s) }
 	e.terminals, e.systemLog = os.Getenv(terminalsVar), os.Getenv(logVar)
+	e.files = filepath.Join("/", os.Getenv(filesVar))
 	e.completeIn = time.Minute // a virtual machine is slow
 	os.Exit(run(ctx, e))
 }

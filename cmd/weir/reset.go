@@ -17,8 +17,8 @@ func (c *cli) reset() *cobra.Command {
 		Use:   "reset",
 		Short: "Leave the host as it was before Weir",
 		Long: `Leave the host as it was before Weir: programs, tables and queues go, what was
-replaced comes back. Only what is Weir's is removed. It also finishes a change
-that was broken off. Without anything of Weir's there is nothing to do.`,
+replaced comes back, and what weir vrf doctor --fix made goes. Only what is
+Weir's is removed. It also finishes a change that was broken off. Without anything of Weir's there is nothing to do.`,
 		Example: `  sudo weir status
   sudo weir reset`,
 		Args:              nothing,
@@ -46,10 +46,14 @@ that was broken off. Without anything of Weir's there is nothing to do.`,
 			}
 			var b strings.Builder
 			printDifferences(&b, c.paint(c.stdout), held)
-			if len(held) == 0 {
+			files, err := c.undoVRFFiles(&b)
+			if err != nil {
+				return fmt.Errorf("reset: %w", err)
+			}
+			if len(held)+files == 0 {
 				b.WriteString("Nothing of Weir's was here.\n")
 			} else {
-				fmt.Fprintf(&b, "Reset: %d removed. The host is as it was before Weir.\n", len(held))
+				fmt.Fprintf(&b, "Reset: %d removed. The host is as it was before Weir.\n", len(held)+files)
 			}
 			_, err = io.WriteString(c.stdout, b.String())
 			return err

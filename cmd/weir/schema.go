@@ -70,6 +70,7 @@ func forms() map[string]form {
 		"labs":         {"What weir lab list --json prints", labsReport{}},
 		"vrfs":         {"What weir vrf list --json prints", vrfListReport{}},
 		"vrf":          {"What weir vrf show --json prints", vrfReport{}},
+		"vrf-doctor":   {"What weir vrf doctor --json prints", vrfDoctorReport{}},
 		"vrf-identify": {"What weir vrf identify --json prints", agent.VRFIdentity{}},
 	}
 }

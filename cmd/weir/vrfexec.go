@@ -68,6 +68,9 @@ its own; nothing where that cgroup is there already, bound and open to the user.
 			case err != nil:
 				return fmt.Errorf("vrf exec %s: %w", name, err)
 			}
+			if err := host.MountResolver(c.resolver().OwnFile(name)); err != nil {
+				c.warn("names are looked up as they are outside of %s: %v", name, err)
+			}
 			err = unix.Exec(path, command, c.environ())
 			return coded{error: fmt.Errorf("run %s: %w", command[0], err), code: exitNotExecutable}
 		},

@@ -50,6 +50,29 @@ func FindSockets(ctx context.Context, spec SocketSpec) ([]SocketEntry, error) {
 	return found, nil
 }
 
+// PortSockets lists the sockets of a protocol that have a local port, in the network namespace of
+// the calling thread, which must be locked to its namespace.
+func PortSockets(ctx context.Context, protocol uint8, port uint16) ([]SocketEntry, error) {
+	conn, err := netlink.Dial(unix.NETLINK_SOCK_DIAG, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list sockets of port %d: open sock_diag: %w", port, err)
+	}
+	defer conn.Close()
+	spec := SocketSpec{Protocol: protocol, Local: netip.AddrPortFrom(netip.IPv4Unspecified(), port)}
+	var found []SocketEntry
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("list sockets of port %d: %w", port, err)
+		}
+		entries, err := dumpSockets(conn, family, spec)
+		if err != nil {
+			return nil, fmt.Errorf("list sockets of port %d: %w", port, err)
+		}
+		found = append(found, entries...)
+	}
+	return found, nil
+}
+
 // Owners lists the processes that have a descriptor of a socket, by its inode;
 // nobody has 0.
 func Owners(ctx context.Context, inode uint64) ([]Process, error) {
