@@ -28,7 +28,7 @@ other route, and no other address, those of loopback included.`,
 		Args: nothing,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.vrfList(), c.vrfShow(), c.vrfExec(), c.vrfIdentify(), c.vrfDoctor(), c.vrfPrompt())
+	cmd.AddCommand(c.vrfList(), c.vrfShow(), c.vrfExec(), c.vrfIdentify(), c.vrfDoctor(), c.vrfService(), c.vrfPrompt(), c.vrfPin())
 	return cmd
 }
 

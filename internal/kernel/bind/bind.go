@@ -126,11 +126,11 @@ func Pin(path string, index int) error {
 		return fmt.Errorf("pin %s: %w", path, err)
 	}
 	defer p.Close()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("pin %s: %w", path, err)
-	}
 	if err := Unpin(path); err != nil {
 		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("pin %s: %w", path, err)
 	}
 	if err := p.Pin(path); err != nil {
 		return fmt.Errorf("pin %s: %w", path, err)
@@ -143,6 +143,7 @@ func Unpin(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("unpin: %w", err)
 	}
+	_ = os.Remove(filepath.Dir(path)) // with the last one
 	return nil
 }
 

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+)
+
+const dockerUnit = `[Unit]
+Description=Docker
+[Service]
+Type=notify
+# a comment
+ExecStart=/usr/bin/dockerd -H fd:// \
+    --containerd=/run/containerd/containerd.sock
+Delegate=yes
+`
+
+func TestVRFService(t *testing.T) {
+	service := func(way ServiceWay, unit string, files ...string) VRFService {
+		return VRFService{Unit: unit, Text: ParseUnit(files...), VRF: "mgmt", Way: way, Weir: "/usr/bin/weir", ResolvConf: "/etc/resolv.conf"}
+	}
+	own := func(s VRFService, target string) VRFService {
+		s.Resolver, s.ResolvConf = "/etc/weir/vrf/mgmt/resolv.conf", target
+		return s
+	}
+	dashed := service(ByProgram, "docker.service", dockerUnit)
+	dashed.VRF = "vrf-blue"
+	dotted := service(ByProgram, "docker.service", dockerUnit)
+	dotted.VRF = "a.b"
+	for name, tt := range map[string]struct {
+		s    VRFService
+		want string
+	}{
+		"interface": {service(ByInterface, "docker.service", dockerUnit), "[Service]|BindNetworkInterface=mgmt"},
+		"program": {dashed, `[Unit]|Requires=weir-vrf@vrf\x2dblue.service|After=weir-vrf@vrf\x2dblue.service||` +
+			`[Service]|BPFProgram=sock_create:/sys/fs/bpf/weir-vrf/vrf-blue`},
+		"dot":  {dotted, "error: VRF a.b: the BPF file system takes no name with a dot in it"},
+		"exec": {service(ByExec, "docker.service", dockerUnit), "[Service]|ExecStart=|ExecStart=/usr/bin/weir vrf exec mgmt -- /usr/bin/dockerd -H fd://  --containerd=/run/containerd/containerd.sock"},
+		"prefixes, and a drop-in that takes back": {
+			service(ByExec, "ssh.service", "[Service]\nExecStart=/usr/sbin/sshd -D\n", "[Service]\nExecStart=\nExecStart=-!/usr/sbin/sshd -D $OPTS\n"),
+			"[Service]|ExecStart=|ExecStart=-!/usr/bin/weir vrf exec mgmt -- /usr/sbin/sshd -D $OPTS",
+		},
+		"a name of its own": {service(ByExec, "a.service", "[Service]\nExecStart=@/bin/a b c\n"), "error: a.service: exec can not give a command another name (ExecStart=@): @/bin/a b c"},
+		"a user":            {service(ByExec, "a.service", "[Service]\nUser=a\nExecStart=/bin/a\n"), "error: a.service does not run as root (User=), and exec needs that"},
+		"no cgroups": {service(ByExec, "chrony.service", "[Service]\nProtectControlGroups=yes\nExecStart=!/usr/sbin/chronyd\n"),
+			"error: chrony.service has ProtectControlGroups=, so that exec could not make a cgroup"},
+		"socket": {service(ByProgram, "ssh.socket", "[Socket]\nListenStream=22\n"), "[Socket]|BindToDevice=mgmt"},
+		"target": {service(ByInterface, "a.target", ""), "error: a.target: only services, sockets and timers have to do with sockets"},
+		"lookups by resolved": {own(service(ByInterface, "a.service", dockerUnit), "/run/systemd/resolve/stub-resolv.conf"),
+			"[Service]|BindNetworkInterface=mgmt|TemporaryFileSystem=/run/systemd/resolve|" +
+				"BindReadOnlyPaths=/etc/weir/vrf/mgmt/resolv.conf:/run/systemd/resolve/stub-resolv.conf /etc/weir/vrf/mgmt/resolv.conf:/run/systemd/resolve/resolv.conf|InaccessiblePaths=-/run/nscd"},
+		"lookups": {own(service(ByInterface, "a.service", dockerUnit), "/etc/resolv.conf"),
+			"[Service]|BindNetworkInterface=mgmt|BindReadOnlyPaths=/etc/weir/vrf/mgmt/resolv.conf:/etc/resolv.conf|InaccessiblePaths=-/run/systemd/resolve -/run/nscd"},
+	} {
+		files, err := tt.s.Files()
+		got := strings.TrimSuffix(strings.ReplaceAll(strings.TrimPrefix(files["/etc/systemd/system/"+tt.s.Unit+".d/50-weir-vrf.conf"], dropInMark+"\n"), "\n", "|"), "|")
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, tt.want)
+		}
+		if _, ok := files["/etc/systemd/system/weir-vrf@.service"]; ok != (name == "program") {
+			t.Errorf("%s: the unit of the pin: %v", name, ok)
+		}
+	}
+	if got := ParseUnit("[Timer]\nUnit=b.service\n").ServiceOf("a.timer") + ParseUnit("").ServiceOf("a.timer") + ParseUnit("").ServiceOf("a.socket"); got != "b.servicea.servicea.socket" {
+		t.Error(got)
+	}
+	if ParseUnit("[Socket]\nListenStream=/run/docker.sock\n").Listens() || !ParseUnit("[Socket]\nListenStream=0.0.0.0:22\n").Listens() {
+		t.Error("who listens")
+	}
+}
