@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/netip"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -258,17 +257,20 @@ func (c *cli) completeVRF(_ *cobra.Command, args []string, _ string) ([]string, 
 	return c.vrfNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
+// vrfNames are those for a shell that waits.
 func (c *cli) vrfNames() []string {
-	return c.inTime(func(context.Context) (names []string, err error) {
-		scope, err := c.scope()
-		if err != nil {
-			return nil, err
-		}
-		err = host.InNetns(scope.Netns, func() error {
-			vrfs, err := host.VRFDevices()
-			names = plan.VRFFacts{VRFs: vrfs}.Names()
-			return err
-		})
-		return slices.Clip(names), err
+	return c.inTime(func(context.Context) ([]string, error) { return c.knownVRFs() })
+}
+
+func (c *cli) knownVRFs() (names []string, err error) {
+	scope, err := c.scope()
+	if err != nil {
+		return nil, err
+	}
+	err = host.InNetns(scope.Netns, func() error {
+		vrfs, err := host.VRFDevices()
+		names = plan.VRFFacts{VRFs: vrfs}.Names()
+		return err
 	})
+	return names, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/host"
+	"github.com/weir-net/weir/internal/plan"
 )
 
 // vrfExec is weir vrf exec. This very process enters the VRF and then becomes the command.
@@ -64,7 +65,8 @@ its own; nothing where that cgroup is there already, bound and open to the user.
 			case errors.Is(err, fs.ErrPermission):
 				return c.mayNotEnter(name, command, err)
 			case errors.Is(err, agent.ErrUnknownVRF):
-				return noVRF("vrf exec", name, c.vrfNames())
+				vrfs, _ := host.VRFDevices()
+				return noVRF("vrf exec", name, plan.VRFFacts{VRFs: vrfs}.Names())
 			case err != nil:
 				return fmt.Errorf("vrf exec %s: %w", name, err)
 			}
@@ -116,6 +118,9 @@ identify, else the program that binds its sockets, else the sockets themselves.`
 				pid = uint32(n)
 			}
 			id, err := agent.IdentifyVRF(cmd.Context(), pid)
+			if errors.Is(err, fs.ErrPermission) {
+				return c.unprivileged(cmd, []string{"CAP_SYS_ADMIN"})
+			}
 			if err != nil {
 				return fmt.Errorf("vrf identify %d: %w", pid, err)
 			}

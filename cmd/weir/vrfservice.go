@@ -188,7 +188,9 @@ func (c *cli) putService(ctx context.Context, u units, word string, f *serviceFl
 	for _, note := range notes {
 		c.warn("%s", note)
 	}
-	if !slices.Contains(c.vrfNames(), f.vrf) {
+	if known, err := c.knownVRFs(); err != nil {
+		return fmt.Errorf("vrf service: %w", err)
+	} else if !slices.Contains(known, f.vrf) {
 		c.warn("there is no VRF %s here: the service will not start, or not reach the network, before there is", f.vrf)
 	}
 	paths := slices.Sorted(maps.Keys(files))

@@ -150,11 +150,13 @@ func vrfsOfProcess(pid uint32) (vrfs []plan.VRFDevice, err error) {
 	theirs := fmt.Sprintf("/proc/%d/ns/net", pid)
 	path := theirs
 	there, err := os.Readlink(theirs)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return nil, fmt.Errorf("read network namespace of process %d: %w", pid, err)
 	}
-	if here, err := os.Readlink("/proc/thread-self/ns/net"); err == nil && here == there {
-		path = "" // to enter one's own takes a privilege, too
+	// To enter one's own takes a privilege, too. Who may not see the other's takes it for
+	// this one, as ip vrf identify does.
+	if here, hereErr := os.Readlink("/proc/thread-self/ns/net"); err != nil || hereErr == nil && here == there {
+		path = ""
 	}
 	err = host.InNetns(path, func() (err error) { vrfs, err = host.VRFDevices(); return err })
 	return vrfs, err

@@ -26,7 +26,12 @@ const boundDevice = 0
 // program binds each new socket to a device. Index 0 is none. In C it would need a table for
 // that number, which would have to be pinned beside it.
 func program(index int) (*ebpf.Program, error) {
-	_ = rlimit.RemoveMemlock() // kernels before 5.11 count programs as locked memory
+	// Kernels before 5.11 count programs as locked memory. The limit is put back: a process that
+	// becomes a command would hand it on.
+	var was unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &was) == nil && rlimit.RemoveMemlock() == nil {
+		defer func() { _ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &was) }()
+	}
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: named + strconv.Itoa(index), Type: ebpf.CGroupSock, AttachType: ebpf.AttachCGroupInetSockCreate,
 		License: "Dual BSD/GPL",
