@@ -71,7 +71,7 @@ set +e
 `
 
 // A VRF whose lookups go to a stub outside of it is found, told in one sentence, mended for what runs
-// in it alone, and put back.
+// in it alone, and put back. What is said to mend a finding does.
 func TestVRFDoctor(t *testing.T) {
 	testutil.Needs(t, "vrf link", "ip", "nsenter", "getent")
 	h := newHost(t, "eth0", "eth1")
@@ -97,6 +97,7 @@ echo F; weir vrf exec mgmt -- sh -c 'cat /etc/resolv.conf; getent hosts www.exam
 echo G; cat /etc/resolv.conf
 echo H; weir vrf doctor --undo; ls /etc; weir vrf exec mgmt -- cat /etc/resolv.conf
 echo I; weir vrf doctor mgmt --fix --dns 10.7.1.9; echo "exit $?"; weir reset | head -1
+echo K; weir vrf doctor --color never | sed -n 's/^ *mend:  //p' | sh -ex; weir vrf doctor; echo "exit $?"
 echo J; weir vrf doctor --json
 `
 	bin := t.TempDir()
@@ -131,12 +132,16 @@ echo J; weir vrf doctor --json
 		{"F", "G", "removes it. nameserver 10.7.1.2 options edns0 192.0.2.7 www.example.org stub-resolv.conf nameserver 127.0.0.53"},
 		{"G", "H", "nameserver 127.0.0.53 options edns0 trust-ad"},
 		{"H", "I", "removed /etc/weir/vrf/mgmt/resolv.conf nsswitch.conf resolv.conf nameserver 127.0.0.53"},
-		{"I", "J", "error: vrf doctor mgmt --fix: no name server answers in the VRF (10.7.1.9: no "},
-		{"I", "J", "exit 1 Nothing of Weir's was here."},
+		{"I", "K", "error: vrf doctor mgmt --fix: no name server answers in the VRF (10.7.1.9: no "},
+		{"K", "J", "ok mgmt/dns what weir vrf exec runs there asks 10.7.1.2 (/etc/weir/vrf/mgmt/resolv.conf), which answers exit 0"},
+		{"I", "K", "exit 1 Nothing of Weir's was here."},
 	} {
 		if got := part(tt.from, tt.to); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: no %q in\n%s", tt.from, tt.want, got)
 		}
+	}
+	if mended := part("K", "J"); strings.Contains(mended, "warn") || strings.Contains(mended, "fail") {
+		t.Errorf("not mended: %s", mended)
 	}
 	_, report, _ := strings.Cut(out, "\nJ\n")
 	fits(t, "vrf-doctor", []byte(report))
