@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weir-net/weir/internal/kernel/steer"
 	"github.com/weir-net/weir/internal/testutil"
 )
 
@@ -30,7 +31,7 @@ func TestSteer(t *testing.T) {
 	}
 	for plug, want := range map[*Plug]string{&near: "0", &far: "1"} {
 		err := plug.Host.do(func() error {
-			return inSysfs(func(root string) error {
+			return steer.InSysfs(func(root string) error {
 				text, err := os.ReadFile(filepath.Join(root, "class/net/wire/queues/rx-0/rps_cpus"))
 				if got := strings.Trim(strings.TrimSpace(string(text)), "0,"); got != strings.Trim(want, "0") {
 					t.Errorf("%s is steered to %q, want %q", plug, text, want)
@@ -44,13 +45,5 @@ func TestSteer(t *testing.T) {
 	}
 	if _, err := os.Stat("/sys/class/net/wire"); err == nil {
 		t.Error("sysfs of the host knows the wire")
-	}
-}
-
-func TestCPUMask(t *testing.T) {
-	for cpu, want := range map[int]string{0: "1", 5: "20", 31: "80000000", 32: "1,00000000", 65: "2,00000000,00000000"} {
-		if got := cpuMask(cpu); got != want {
-			t.Errorf("CPU %d: %s, want %s", cpu, got, want)
-		}
 	}
 }
