@@ -60,9 +60,15 @@ func (a *Agent) room() bpf.Room { return bpf.Room{Dir: a.Scope.Pins, Cgroup: a.S
 // inScope runs fn in the network namespace of the scope's links.
 func (a *Agent) inScope(fn func() error) error { return host.InNetns(a.Scope.Netns, fn) }
 
-// locked runs fn with the scope locked for a change and its record loaded.
+// locked runs fn with the scope locked for a change and its record loaded. A steering that was
+// broken off is taken back before.
 func (a *Agent) locked(fn func(*state.Record) error) error {
-	return a.with(a.Scope.LockForChange, fn)
+	return a.with(a.Scope.LockForChange, func(r *state.Record) error {
+		if err := a.endBrokenSteering(r); err != nil {
+			return err
+		}
+		return fn(r)
+	})
 }
 
 // reading runs fn with the record as it is between two changes.

@@ -23,6 +23,7 @@ type change struct {
 	record     *state.Record
 	steps      []step
 	generation *bpf.Generation // the one that is being built
+	beside     bool            // nothing of the policy is touched: what was proved of it stays so
 }
 
 func (c *change) add(text string, run func() error) {
@@ -37,8 +38,10 @@ func (c *change) run(ctx context.Context) error {
 	if err := c.save(); err != nil {
 		return err
 	}
-	if err := c.Scope.DropProof(); err != nil {
-		return err
+	if !c.beside {
+		if err := c.Scope.DropProof(); err != nil {
+			return err
+		}
 	}
 	j := &state.Journal{Verb: c.verb, When: c.now(), Steps: len(c.steps)}
 	for i, s := range c.steps {

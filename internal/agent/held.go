@@ -51,6 +51,9 @@ func heldBy(r *state.Record) []plan.Difference {
 	for _, name := range sortedKeys(r.Groups) {
 		remove("net_prio group "+name, "its processes are where they were")
 	}
+	for _, name := range sortedKeys(r.Steered) {
+		remove("steering of link "+name, "its packets are handed to CPUs as before")
+	}
 	if r.Journal != nil && len(held) == 0 {
 		remove("unfinished "+r.Journal.Verb, "broken off at %q", r.Journal.Text)
 	}

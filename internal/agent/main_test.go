@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 	"github.com/weir-net/weir/internal/testutil"
@@ -23,10 +24,11 @@ const victimEnv = "WEIR_TEST_VICTIM"
 // A victim is a change that ends in SIGKILL.
 type victim struct {
 	Scope  state.Scope
-	Verb   string // "apply", "confirm" (an apply until then), "set" (10Mbit to a cgroup), "rollback" or "reset"
+	Verb   string // "apply", "confirm" (an apply until then), "set" (10Mbit to a cgroup), "rollback", "reset", "steer" or "unsteer"
 	Cgroup string // of "set"
 	Policy string
-	KillAt int // the how-many-eth place, from 1; 0: never
+	Link   string // of "steer" (to CPU 0) and "unsteer"
+	KillAt int    // the how-many-eth place, from 1; 0: never
 }
 
 func TestMain(m *testing.M) {
@@ -69,6 +71,12 @@ func (v victim) run(a *Agent) error {
 		return a.Reset(ctx)
 	case "rollback":
 		return a.Rollback(ctx, "the test says so")
+	case "steer":
+		_, err := a.Steer(ctx, v.Link, plan.SteerAsk{Queue: plan.NoQueue})
+		return err
+	case "unsteer":
+		_, err := a.Unsteer(ctx, v.Link)
+		return err
 	case "set":
 		cgroup, err := policy.ParseCgroup(v.Cgroup)
 		if err != nil {

@@ -35,6 +35,11 @@ func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
 	c.endReceive(ctx)
 	c.endMemory(ctx)
 	c.removeMemcg()
+	if verb == "reset" { // an experiment is no part of the policy that is taken back
+		for _, name := range sortedKeys(r.Steered) {
+			c.removeSteering(name)
+		}
+	}
 	// net_prio needs no policy: what was set by it before a change is there after
 	// the change was taken back.
 	var kept []state.Set

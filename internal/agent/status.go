@@ -26,6 +26,7 @@ type Status struct {
 	Differences   []plan.Difference  `json:"differences,omitempty"` // what weir apply would mend
 	Unclaimed     map[string]Unnamed `json:"unclaimed,omitempty"`   // per link
 	TCPMemory     *plan.TCPMemory    `json:"tcp_memory,omitempty"`  // of the host, where a workload's is bounded
+	Steered       []SteeringStatus   `json:"steered,omitempty"`     // links under an experiment of weir steer
 	Unfinished    *state.Journal     `json:"unfinished,omitempty"`
 	Pending       *state.Pending     `json:"pending,omitempty"`
 	Rollback      *state.Rollback    `json:"rollback,omitempty"`
@@ -119,5 +120,8 @@ func (a *Agent) outline(r *state.Record) *Status {
 			s.Warnings = append(s.Warnings, "nobody takes the unconfirmed change back: its guard has ended")
 		}
 	}
+	var trouble []string
+	s.Steered, trouble = a.steerings(r)
+	s.Warnings = append(s.Warnings, trouble...)
 	return s
 }

@@ -4,7 +4,7 @@ import "time"
 
 // A Journal says what was under way.
 type Journal struct {
-	Verb  string    `json:"verb"` // "apply", "set", "reset", "rollback", or "undo" of what failed
+	Verb  string    `json:"verb"` // "apply", "set", "reset", "rollback", "steer", "steer --undo", or "undo" of what failed
 	When  time.Time `json:"when"`
 	Step  int       `json:"step"` // steps begun
 	Steps int       `json:"steps"`

@@ -17,21 +17,22 @@ const recordVersion = 1
 
 // A Record is what a scope remembers between two commands.
 type Record struct {
-	Version    int                   `json:"version"`
-	Generation uint32                `json:"generation"` // the one that counts; 0: nothing is applied
-	Applied    *Document             `json:"applied,omitempty"`
-	Previous   *Document             `json:"previous,omitempty"` // what was in force before the change that is under way or pending
-	IDs        plan.IDs              `json:"ids"`
-	Links      map[string]LinkRecord `json:"links,omitempty"`
-	Tagged     map[uint32]string     `json:"tagged,omitempty"`   // process that the policy names -> its workload
-	Sets       []Set                 `json:"sets,omitempty"`     // of weir set and weir run
-	BPFFS      bool                  `json:"bpffs,omitempty"`    // we mounted it
-	Groups     map[string]plan.Group `json:"groups,omitempty"`   // of net_prio, as they were made
-	Memcg      map[string]plan.Memcg `json:"memcg,omitempty"`    // workload -> what the memory controller holds it to
-	Offload    map[int]bool          `json:"offload,omitempty"`  // device -> whether it takes mqprio in hardware, where that was tried
-	Watcher    *Process              `json:"watcher,omitempty"`  // gives new interfaces their net_prio entries
-	Pending    *Pending              `json:"pending,omitempty"`  // a change that waits for weir confirm
-	Rollback   *Rollback             `json:"rollback,omitempty"` // the last change that was taken back
+	Version    int                    `json:"version"`
+	Generation uint32                 `json:"generation"` // the one that counts; 0: nothing is applied
+	Applied    *Document              `json:"applied,omitempty"`
+	Previous   *Document              `json:"previous,omitempty"` // what was in force before the change that is under way or pending
+	IDs        plan.IDs               `json:"ids"`
+	Links      map[string]LinkRecord  `json:"links,omitempty"`
+	Tagged     map[uint32]string      `json:"tagged,omitempty"`   // process that the policy names -> its workload
+	Sets       []Set                  `json:"sets,omitempty"`     // of weir set and weir run
+	BPFFS      bool                   `json:"bpffs,omitempty"`    // we mounted it
+	Groups     map[string]plan.Group  `json:"groups,omitempty"`   // of net_prio, as they were made
+	Memcg      map[string]plan.Memcg  `json:"memcg,omitempty"`    // workload -> what the memory controller holds it to
+	Offload    map[int]bool           `json:"offload,omitempty"`  // device -> whether it takes mqprio in hardware, where that was tried
+	Steered    map[string]SteerRecord `json:"steered,omitempty"`  // link -> where its packets go, for an experiment
+	Watcher    *Process               `json:"watcher,omitempty"`  // gives new interfaces their net_prio entries
+	Pending    *Pending               `json:"pending,omitempty"`  // a change that waits for weir confirm
+	Rollback   *Rollback              `json:"rollback,omitempty"` // the last change that was taken back
 
 	// Files of their own: small, and written more often.
 	Journal *Journal `json:"-"` // of a change that has not ended
@@ -55,6 +56,15 @@ type LinkRecord struct {
 	Detour bool            `json:"detour,omitempty"` // an ifb of ours stands beside it, or is about to
 	Root   plan.Qdisc      `json:"root"`             // what was at the root before
 	Saved  json.RawMessage `json:"saved,omitempty"`  // how to put it back, unless the kernel does
+}
+
+// A SteerRecord is what has to be known of a link whose packets are steered, to leave it as
+// it was. It is on file before the first setting is changed.
+type SteerRecord struct {
+	Index int       `json:"index"`
+	When  time.Time `json:"when"`
+	Whole bool      `json:"whole,omitempty"` // all was set, and nothing was put back yet
+	plan.Steering
 }
 
 // A Set is a contract given to a running process, cgroup or unit, beside the

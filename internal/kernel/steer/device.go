@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -37,27 +38,17 @@ type Device struct {
 // On calls fn with a device of the calling thread's network namespace. It returns
 // ErrNoDevice.
 func On(name string, fn func(*Device) error) error {
-	return Each([]string{name}, fn)
-}
-
-// Each is On of several devices, one after the other.
-func Each(names []string, fn func(*Device) error) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open socket: %w", err)
 	}
 	defer unix.Close(fd)
 	return InSysfs(func(root string) error {
-		for _, name := range names {
-			d := &Device{Name: name, root: root, fd: fd}
-			if err := d.find(); err != nil {
-				return err
-			}
-			if err := fn(d); err != nil {
-				return err
-			}
+		d := &Device{Name: name, root: root, fd: fd}
+		if err := d.find(); err != nil {
+			return err
 		}
-		return nil
+		return fn(d)
 	})
 }
 
@@ -74,6 +65,20 @@ func Names() (names []string, err error) {
 		return err
 	})
 	return names, err
+}
+
+// NameOf is the name that the device of a number has in the calling thread's network
+// namespace, "" if there is none.
+func NameOf(index int) (name string, err error) {
+	device, err := netlink.LinkByIndex(index)
+	var none netlink.LinkNotFoundError
+	switch {
+	case errors.As(err, &none):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("find device %d: %w", index, err)
+	}
+	return device.Attrs().Name, nil
 }
 
 func (d *Device) find() error {

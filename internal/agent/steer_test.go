@@ -1,0 +1,336 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/kernel/steer"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/state"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// newSteerBench is a bench whose link has two queues, one of which hands its packets to CPU 0
+// and remembers flows, as somebody has set it.
+func newSteerBench(t *testing.T) *bench {
+	t.Helper()
+	b := newBenchOn(t, testutil.VethOptions{Queues: 2})
+	b.inSysfs(t, func(queues string) {
+		for file, value := range map[string]string{"rx-0/rps_cpus": "1", "rx-0/rps_flow_cnt": "32"} {
+			if err := os.WriteFile(queues+file, []byte(value), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	return b
+}
+
+// inSysfs hands over the directory of the link's queues.
+func (b *bench) inSysfs(t *testing.T, fn func(queues string)) {
+	t.Helper()
+	b.here.Do(func() {
+		err := steer.InSysfs(func(root string) error {
+			name, err := steer.NameOf(b.link.Index)
+			fn(root + "/class/net/" + name + "/queues/")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// spread is how the kernel hands out the link's packets, and whether Weir remembers something.
+func (b *bench) spread(t *testing.T) string {
+	t.Helper()
+	var all []string
+	b.inSysfs(t, func(queues string) {
+		for _, file := range []string{"rx-0/rps_cpus", "rx-0/rps_flow_cnt", "rx-1/rps_cpus", "rx-1/rps_flow_cnt"} {
+			text, err := os.ReadFile(queues + file)
+			all = append(all, strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	_, err := os.Stat(b.Scope.Run + "/state.json")
+	return fmt.Sprint(strings.Join(all, " "), ", record: ", err == nil)
+}
+
+var rpsOff = plan.SteerAsk{CPU: plan.NoCPU, Queue: plan.NoQueue}
+
+// TestSteer has each CPU handle real packets that are sent on another one where there is one.
+func TestSteer(t *testing.T) {
+	b := newSteerBench(t)
+	before := b.spread(t)
+	online, err := plan.ParseCPUs(strings.TrimSpace(readFile(t, "/sys/devices/system/cpu/online")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, cpu := range []int{online[0], online[len(online)-1]} {
+		done, err := b.Steer(context.Background(), b.link.Name, plan.SteerAsk{CPU: cpu, Queue: plan.NoQueue})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(done.Changes) < 2 || *done.CPU != cpu || done.Queue != nil {
+			t.Errorf("done: %+v", done)
+		}
+		s, err := b.Status(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Steered) != 1 || s.Steered[0].Link != b.link.Name || *s.Steered[0].CPU != cpu || len(s.Steered[0].Changed) != 0 || !s.OK {
+			t.Errorf("status: %+v", s)
+		}
+		from := softnet(t)
+		const packets = 2000
+		b.sendFrom(t, online[len(online)-1-i*(len(online)-1)], packets)
+		if got := softnet(t)[cpu].Packets - from[cpu].Packets; got < packets {
+			t.Errorf("CPU %d has handled %d packets of %d", cpu, got, packets)
+		}
+		if _, err := b.Steer(context.Background(), b.link.Name, rpsOff); !errors.Is(err, ErrSteered) {
+			t.Errorf("once more: %v", err)
+		}
+		if links, err := b.Unsteer(context.Background(), ""); err != nil || !slices.Equal(links, []string{b.link.Name}) {
+			t.Errorf("undo: %v, %v", links, err)
+		}
+		if diff := cmp.Diff(before, b.spread(t)); diff != "" {
+			t.Fatalf("after CPU %d (-want +got)\n%s", cpu, diff)
+		}
+	}
+	if _, err := b.Unsteer(context.Background(), b.link.Name); !errors.Is(err, ErrNotSteered) {
+		t.Errorf("undo of nothing: %v", err)
+	}
+	if links, err := b.Unsteer(context.Background(), ""); err != nil || len(links) != 0 {
+		t.Errorf("undo of all of nothing: %v, %v", links, err)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func softnet(t *testing.T) plan.SoftnetReading {
+	t.Helper()
+	r, err := steer.Softnet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// sendFrom has the far end send from a CPU, so slowly that no backlog is full, and waits until
+// all have come.
+func (b *bench) sendFrom(t *testing.T, cpu, packets int) {
+	t.Helper()
+	b.there.Do(func() {
+		// The thread is not used again: it stays where it is.
+		runtime.LockOSThread()
+		var only unix.CPUSet
+		only.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &only); err != nil {
+			t.Error(err)
+			return
+		}
+		c, err := net.Dial("udp4", net.JoinHostPort(b.link.IPv4.Addr().String(), "9"))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		for i := range packets {
+			_, _ = c.Write([]byte("packet")) // an answer says that nobody listens
+			if i%100 == 99 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	})
+	time.Sleep(20 * time.Millisecond)
+}
+
+// TestSteerOthers: what others change while a link is steered stays, a device may be renamed and go,
+// and a policy comes and goes beside it.
+func TestSteerOthers(t *testing.T) {
+	b := newSteerBench(t)
+	ctx := context.Background()
+	if _, err := b.Steer(ctx, b.link.Name, rpsOff); err != nil {
+		t.Fatal(err)
+	}
+	b.inSysfs(t, func(queues string) {
+		if err := os.WriteFile(queues+"rx-0/rps_flow_cnt", []byte("16"), 0); err != nil {
+			t.Fatal(err)
+		}
+	})
+	rename(t, b, "renamed")
+	s, err := b.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "flows that queue 0 remembers (RFS) is 16"; len(s.Steered) != 1 || s.Steered[0].Link != "renamed" || !slices.Equal(s.Steered[0].Changed, []string{want}) {
+		t.Errorf("status: %+v", s.Steered)
+	}
+	proof := b.apply(t, b.policyText(goldPolicy))
+	if err := b.Rollback(ctx, "test"); err == nil || len(proof) == 0 {
+		t.Errorf("apply: %v, rollback: %v", proof, err)
+	}
+	if links, err := b.Unsteer(ctx, "renamed"); err != nil || !slices.Equal(links, []string{"renamed"}) {
+		t.Errorf("undo: %v, %v", links, err)
+	}
+	if got := b.spread(t); !strings.HasSuffix(got, "1 16 0 0, record: true") {
+		t.Errorf("left: %s", got)
+	}
+	if s, err := b.Status(ctx); err != nil || s.Proved == nil || !s.OK {
+		t.Errorf("the policy is not proved any more: %+v, %v", s, err)
+	}
+
+	// A device that is gone has nothing to put back.
+	if _, err := b.Steer(ctx, "renamed", rpsOff); err != nil {
+		t.Fatal(err)
+	}
+	b.here.Do(func() {
+		l, err := netlink.LinkByName("renamed")
+		if err == nil {
+			err = netlink.LinkDel(l)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if s, err := b.Status(ctx); err != nil || len(s.Steered) != 1 || !slices.Equal(s.Steered[0].Changed, []string{"the device is gone"}) {
+		t.Errorf("status: %+v, %v", s, err)
+	}
+	if err := b.Reset(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func rename(t *testing.T, b *bench, name string) {
+	t.Helper()
+	b.here.Do(func() {
+		l, err := netlink.LinkByIndex(b.link.Index)
+		if err == nil {
+			err = netlink.LinkSetName(l, name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	b.link.Name = name
+}
+
+// TestSteerRefused: what can not be is said, and nothing has changed.
+func TestSteerRefused(t *testing.T) {
+	b := newSteerBench(t)
+	before := b.spread(t)
+	ask := func(link string, ask plan.SteerAsk) error {
+		_, err := b.Steer(context.Background(), link, ask)
+		return err
+	}
+	var unusable *steer.UnusableCPU
+	if err := ask(b.link.Name, plan.SteerAsk{CPU: 4000, Queue: plan.NoQueue}); !errors.As(err, &unusable) {
+		t.Error(err)
+	}
+	if err := ask("none", rpsOff); !errors.Is(err, steer.ErrNoDevice) {
+		t.Error(err)
+	}
+	for _, bad := range []plan.SteerAsk{{Queue: 2}, {Queue: 0}, {Queue: plan.NoQueue, MACs: []plan.MAC{{1}}}, {Queue: plan.NoQueue, Move: true}} {
+		if err := ask(b.link.Name, bad); !errors.Is(err, plan.ErrNotSteered) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if err := ask("lo", rpsOff); !errors.Is(err, plan.ErrNotSteered) {
+		t.Error(err)
+	}
+	// Where a step fails all is taken back.
+	broken := errors.New("broken")
+	for place := 1; ; place++ {
+		n := 0
+		b.Before = func(int, string) error {
+			if n++; n == place {
+				return broken
+			}
+			return nil
+		}
+		err := ask(b.link.Name, plan.SteerAsk{Queue: plan.NoQueue})
+		b.Before = nil
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, broken) || !errors.Is(err, ErrRolledBack) {
+			t.Errorf("place %d: %v", place, err)
+		}
+		if diff := cmp.Diff(before, b.spread(t)); diff != "" {
+			t.Fatalf("place %d (-want +got)\n%s", place, diff)
+		}
+	}
+}
+
+// TestKilledSteering kills a steering, and the end of one, at every place, and ends each in
+// another way.
+func TestKilledSteering(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
+	b := newSteerBench(t)
+	before, ctx := b.spread(t), context.Background()
+	ask := plan.SteerAsk{Queue: plan.NoQueue} // CPU 0
+	if _, err := b.Steer(ctx, b.link.Name, ask); err != nil {
+		t.Fatal(err)
+	}
+	steered := b.spread(t)
+	for _, verb := range []string{"steer", "unsteer"} {
+		for place := 1; ; place++ {
+			if verb == "steer" {
+				_, _ = b.Unsteer(ctx, "")
+			} else if _, err := b.Steer(ctx, b.link.Name, ask); err != nil && !errors.Is(err, ErrSteered) {
+				t.Fatal(err)
+			}
+			if !b.suffer(t, victim{Verb: verb, Link: b.link.Name, KillAt: place}) {
+				if place < 4 {
+					t.Errorf("%s has %d places", verb, place-1)
+				}
+				break
+			}
+			s, err := b.Status(ctx)
+			if err != nil || s.OK || s.Unfinished == nil {
+				t.Fatalf("%s, place %d: status %+v, %v", verb, place, s, err)
+			}
+			want := before
+			switch place % 4 {
+			case 0:
+				err = b.Reset(ctx)
+			case 1:
+				_, err = b.Unsteer(ctx, b.link.Name)
+			case 2:
+				_, err = b.Steer(ctx, b.link.Name, ask)
+				want = steered
+			case 3: // whatever changes something
+				err = b.locked(func(r *state.Record) error { return b.Scope.Save(r) })
+			}
+			if err != nil {
+				t.Fatalf("%s, place %d: %v", verb, place, err)
+			}
+			if diff := cmp.Diff(want, b.spread(t)); diff != "" {
+				t.Fatalf("%s, place %d (-want +got)\n%s", verb, place, diff)
+			}
+			if s, err := b.Status(ctx); err != nil || !s.OK || s.Unfinished != nil {
+				t.Fatalf("%s, place %d: status %+v, %v", verb, place, s, err)
+			}
+		}
+	}
+}
