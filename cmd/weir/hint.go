@@ -10,6 +10,7 @@ import (
 	"github.com/weir-net/weir/internal/kernel/netprio"
 	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/lab"
+	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 	"github.com/weir-net/weir/internal/workload"
@@ -69,6 +70,9 @@ func knownErrors() []advice {
 		{agent.ErrPending, []string{"weir confirm keeps it, weir rollback takes it back"}},
 		{agent.ErrNothingPending, []string{"weir status tells what is in force; weir reset takes it away"}},
 		{agent.ErrNothingApplied, []string{"weir apply FILE puts a policy with the links into force"}},
+		{agent.ErrSteered, []string{"weir steer --undo puts back what was there, then it can be steered anew"}},
+		{agent.ErrNotSteered, []string{"weir status names the links that are"}},
+		{plan.ErrNoQueueThere, []string{"weir steer --show tells where each queue's interrupt comes; --irq moves it"}},
 		{errNoCgroup2, []string{"mount -t cgroup2 none /sys/fs/cgroup", "under ip netns exec, which hides it: nsenter --net=/run/netns/NAME weir …", "weir doctor tells what else is missing"}},
 		{netprio.ErrNetns, []string{"use weir's own programs: leave out via: net_prio, or --via net_prio"}},
 		{netprio.ErrNoController, []string{"leave out net_prio: weir's own programs need no such controller"}},

@@ -58,7 +58,7 @@ func (c *cli) root() *cobra.Command {
 	cobra.EnableCommandSorting = false // the order below is the order of use
 	root.AddCommand(
 		c.check(), c.plan(), c.apply(), c.confirm(), c.rollback(), c.reset(),
-		c.launch(), c.set(), c.status(), c.top(), c.explain(), c.sockets(), c.cost(), c.vrf(), c.doctor(), c.lab(),
+		c.launch(), c.set(), c.status(), c.top(), c.explain(), c.sockets(), c.cost(), c.steer(), c.vrf(), c.doctor(), c.lab(),
 		c.schema(), c.version(), c.completion(), c.guard(), c.watchLinks(),
 	)
 	root.SetHelpCommand(c.help())

@@ -65,6 +65,8 @@ func forms() map[string]form {
 		"cost":         {"What weir cost --json prints, a line each", cost.Report{}},
 		"cost-compare": {"What weir cost compare --json prints", cost.Comparison{}},
 		"cost-probe":   {"What weir cost probe --json prints", cost.Probe{}},
+		"steer":        {"What weir steer --json prints", agent.Steered{}},
+		"steer-show":   {"What weir steer --show --json prints, a line each", agent.QueueRates{}},
 		"doctor":       {"What weir doctor --json prints", doctorReport{}},
 		"version":      {"What weir version --json prints", versionReport{}},
 		"labs":         {"What weir lab list --json prints", labsReport{}},

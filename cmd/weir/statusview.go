@@ -36,6 +36,7 @@ func (v *statusView) render(s *agent.Status) string {
 	v.promises(s)
 	v.sets(s)
 	v.unclaimed(s)
+	v.steered(s.Steered)
 	for i, w := range s.Warnings {
 		if i == 0 {
 			v.line("")

@@ -27,43 +27,48 @@ import (
 func newSteerBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBenchOn(t, testutil.VethOptions{Queues: 2})
-	b.inSysfs(t, func(queues string) {
-		for file, value := range map[string]string{"rx-0/rps_cpus": "1", "rx-0/rps_flow_cnt": "32"} {
-			if err := os.WriteFile(queues+file, []byte(value), 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
+	b.write(t, "rx-0/rps_cpus", "1")
+	b.write(t, "rx-0/rps_flow_cnt", "32")
 	return b
 }
 
 // inSysfs hands over the directory of the link's queues.
-func (b *bench) inSysfs(t *testing.T, fn func(queues string)) {
+func (b *bench) inSysfs(t *testing.T, fn func(queues string) error) {
 	t.Helper()
+	var err error
 	b.here.Do(func() {
-		err := steer.InSysfs(func(root string) error {
+		err = steer.InSysfs(func(root string) error {
 			name, err := steer.NameOf(b.link.Index)
-			fn(root + "/class/net/" + name + "/queues/")
-			return err
+			if err != nil {
+				return err
+			}
+			return fn(root + "/class/net/" + name + "/queues/")
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write sets what a queue has, as anybody does.
+func (b *bench) write(t *testing.T, file, value string) {
+	t.Helper()
+	b.inSysfs(t, func(queues string) error { return os.WriteFile(queues+file, []byte(value), 0) })
 }
 
 // spread is how the kernel hands out the link's packets, and whether Weir remembers something.
 func (b *bench) spread(t *testing.T) string {
 	t.Helper()
 	var all []string
-	b.inSysfs(t, func(queues string) {
+	b.inSysfs(t, func(queues string) error {
 		for _, file := range []string{"rx-0/rps_cpus", "rx-0/rps_flow_cnt", "rx-1/rps_cpus", "rx-1/rps_flow_cnt"} {
 			text, err := os.ReadFile(queues + file)
-			all = append(all, strings.TrimSpace(string(text)))
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
+			all = append(all, strings.TrimSpace(string(text)))
 		}
+		return nil
 	})
 	_, err := os.Stat(b.Scope.Run + "/state.json")
 	return fmt.Sprint(strings.Join(all, " "), ", record: ", err == nil)
@@ -173,11 +178,7 @@ func TestSteerOthers(t *testing.T) {
 	if _, err := b.Steer(ctx, b.link.Name, rpsOff); err != nil {
 		t.Fatal(err)
 	}
-	b.inSysfs(t, func(queues string) {
-		if err := os.WriteFile(queues+"rx-0/rps_flow_cnt", []byte("16"), 0); err != nil {
-			t.Fatal(err)
-		}
-	})
+	b.write(t, "rx-0/rps_flow_cnt", "16")
 	rename(t, b, "renamed")
 	s, err := b.Status(ctx)
 	if err != nil {
@@ -223,15 +224,16 @@ func TestSteerOthers(t *testing.T) {
 
 func rename(t *testing.T, b *bench, name string) {
 	t.Helper()
+	var err error
 	b.here.Do(func() {
-		l, err := netlink.LinkByIndex(b.link.Index)
-		if err == nil {
+		var l netlink.Link
+		if l, err = netlink.LinkByIndex(b.link.Index); err == nil {
 			err = netlink.LinkSetName(l, name)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.link.Name = name
 }
 

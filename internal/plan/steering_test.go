@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"net/netip"
 	"slices"
@@ -122,6 +123,23 @@ func TestMAC(t *testing.T) {
 	for _, bad := range []string{"", "12:34:de:ad:ca", "12:34:de:ad:ca:fe:00", "12:34:de:ad:ca:xx", "12:34:de:ad:ca:0fe", "1234.dead.cafe"} {
 		if got, err := ParseMAC(bad); err == nil {
 			t.Errorf("%q: %s", bad, got)
+		}
+	}
+}
+
+// TestFlowRuleText: the record has a rule as it was, and a rule of one kind says nothing of the other.
+func TestFlowRuleText(t *testing.T) {
+	for want, rule := range map[string]FlowRule{
+		`{"mac":"12:34:de:ad:ca:fe","queue":2}`: {MAC: MAC{0x12, 0x34, 0xde, 0xad, 0xca, 0xfe}, Queue: 2},
+		`{"addr":"fd00::7","queue":0}`:          {Addr: netip.MustParseAddr("fd00::7")},
+	} {
+		text, err := json.Marshal(rule)
+		if err != nil || string(text) != want {
+			t.Errorf("%+v: %s, %v", rule, text, err)
+		}
+		var got FlowRule
+		if err := json.Unmarshal(text, &got); err != nil || got != rule {
+			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
 }

@@ -31,6 +31,9 @@ func full() *Record {
 		Groups:   map[string]plan.Group{"web": {Default: 3}},
 		Memcg:    map[string]plan.Memcg{"web": {Path: "/web", Max: 1 << 20}},
 		Offload:  map[int]bool{2: false},
+		Steered: map[string]SteerRecord{"eth0": {Index: 2, When: when, Whole: true, Steering: plan.Steering{
+			CPU: 1, Queue: plan.NoQueue, Way: "RPS", Settings: []plan.Setting{{Kind: plan.SettingRPS, Number: 3, Was: "0-1", Shall: "1"}},
+		}}},
 		Watcher:  &Process{PID: 11, Start: 10},
 		Pending:  &Pending{Deadline: when, Guard: 12},
 		Rollback: &Rollback{When: when, Reason: "late", Proved: true},
