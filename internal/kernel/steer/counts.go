@@ -22,8 +22,11 @@ func (d *Device) Count() (r plan.DeviceReading, err error) {
 	if r.Total.Bytes, err = d.number("statistics/rx_bytes"); err != nil {
 		return r, err
 	}
-	if counters, err := d.counters(); err == nil { // not all drivers have some
-		r.Queues = plan.QueueCounts(counters)
+	// Few drivers have the first, some the second, and some neither.
+	if r.Queues, err = d.queueStats(); err != nil || len(r.Queues) == 0 {
+		if counters, err := d.counters(); err == nil {
+			r.Queues = plan.QueueCounts(counters)
+		}
 	}
 	if len(r.Queues) == 0 && len(r.Spread.Queues) == 1 {
 		r.Queues = map[int]plan.Traffic{0: r.Total}
