@@ -114,7 +114,7 @@ func (v *steerView) below(r *agent.QueueRates) string {
 		parts = []string{"none"}
 	}
 	b.WriteString("\n")
-	hang(&b, "packets handled, of all links: ", strings.Join(parts, ", "), v.width, nil)
+	hang(&b, "packets by CPU: ", strings.Join(parts, ", "), v.width, nil)
 	for _, d := range r.Links {
 		for _, rule := range d.Rules {
 			hang(&b, "rule of "+d.Link+": ", fmt.Sprintf("to %s: queue %d", rule.To(), rule.Queue), v.width, nil)

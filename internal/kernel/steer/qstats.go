@@ -50,11 +50,42 @@ func (d *Device) queueStats() (map[int]plan.Traffic, error) {
 	request.AddData(genericHead{qstatsGet, netdevVersion})
 	request.AddData(nl.NewRtAttr(qstatsDevice, nl.Uint32Attr(uint32(d.Index))))
 	request.AddData(nl.NewRtAttr(qstatsScope, nl.Uint32Attr(perQueue)))
-	messages, err := request.Execute(unix.NETLINK_GENERIC, 0)
+	messages, err := dump(request)
 	if err != nil {
 		return nil, err
 	}
 	return parseQueueStats(messages)
+}
+
+// dump sends a request and reads until the kernel says that this was all. The library's own
+// ends with the first message that does not announce others, and this family's never do.
+func dump(request *nl.NetlinkRequest) (messages [][]byte, err error) {
+	s, err := nl.Subscribe(unix.NETLINK_GENERIC)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	defer s.Close()
+	if err := s.SetReceiveTimeout(&unix.Timeval{Sec: 1}); err != nil { // nobody waits for ever for figures
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	if err := s.Send(request); err != nil {
+		return nil, fmt.Errorf("ask netlink: %w", err)
+	}
+	for {
+		some, _, err := s.Receive()
+		if err != nil {
+			return nil, fmt.Errorf("read netlink: %w", err)
+		}
+		for _, m := range some {
+			switch m.Header.Type {
+			case unix.NLMSG_DONE:
+				return messages, nil
+			case unix.NLMSG_ERROR:
+				return nil, unix.EOPNOTSUPP // of a kernel or driver that does not tell
+			}
+			messages = append(messages, m.Data)
+		}
+	}
 }
 
 // parseQueueStats reads a message for each queue.

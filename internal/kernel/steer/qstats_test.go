@@ -1,13 +1,42 @@
 package steer
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink/nl"
 
 	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/testutil"
 )
+
+// TestQueueStats asks the kernel for what no driver of its own tells: it answers, if with
+// nothing, and nobody waits for more. Where a card is there that tells, each of its queues is.
+func TestQueueStats(t *testing.T) {
+	testutil.Needs(t, "root")
+	names, err := Names()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(names, "lo") {
+		err := On(name, func(d *Device) error {
+			s, err := d.Read()
+			if err != nil {
+				return err
+			}
+			counts, err := d.queueStats()
+			if len(counts) > 0 && len(counts) != len(s.Queues) {
+				t.Errorf("%s: %d of %d queues", name, len(counts), len(s.Queues))
+			}
+			t.Logf("%s: %v, %v", name, counts, err)
+			return nil
+		})
+		if err != nil && !errors.Is(err, ErrNoDevice) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 func TestParseQueueStats(t *testing.T) {
 	message := func(attributes ...*nl.RtAttr) []byte {
