@@ -136,8 +136,8 @@ func (d *Device) Read() (plan.Spread, error) {
 	if table, err := d.rssTable(); err == nil {
 		s.Table = plan.RSSTable(table, len(s.Queues))
 	}
-	s.Rules, s.TakesRules, err = d.rules()
-	return s, err
+	s.Rules, s.TakesRules = d.rules()
+	return s, nil
 }
 
 func (d *Device) queue(i int) (q plan.RxQueue, err error) {

@@ -1,8 +1,6 @@
 package steer
 
 import (
-	"errors"
-	"fmt"
 	"net/netip"
 	"unsafe"
 
@@ -105,25 +103,23 @@ func ruleOf(s flowSpec) (r plan.FlowRule, ok bool) {
 	return r, s == want
 }
 
-// rules reads the device's flow rules, those of a form that is ours; takes says whether it has a table of them.
-func (d *Device) rules() (rules []plan.FlowRule, takes bool, err error) {
+// rules reads the device's flow rules, those of a form that is ours. takes says whether it has
+// a table of them: drivers that have none, or have it turned off, say so by various errors.
+func (d *Device) rules() (rules []plan.FlowRule, takes bool) {
 	slots, _, err := d.slots()
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		return nil, false, nil
-	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read rules of %s: %w", d.Name, err)
+		return nil, false
 	}
 	for _, slot := range slots {
 		s, err := d.ruleAt(slot)
 		if err != nil {
-			return nil, true, fmt.Errorf("read rule %d of %s: %w", slot, d.Name, err)
+			continue // it went meanwhile
 		}
 		if r, ok := ruleOf(s); ok {
 			rules = append(rules, r)
 		}
 	}
-	return rules, true, nil
+	return rules, true
 }
 
 // A store is what a driver says of its table of rules.
@@ -164,13 +160,7 @@ func (d *Device) slotOf(r plan.FlowRule) (*uint32, error) {
 	}
 	for _, slot := range slots {
 		s, err := d.ruleAt(slot)
-		if errors.Is(err, unix.ENOENT) {
-			continue // it went meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		if got, ok := ruleOf(s); ok && got == r {
+		if got, ok := ruleOf(s); err == nil && ok && got == r { // else it is another, or went meanwhile
 			return &slot, nil
 		}
 	}
