@@ -8,6 +8,7 @@ import (
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/kernel/netprio"
+	"github.com/weir-net/weir/internal/kernel/steer"
 	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/lab"
 	"github.com/weir-net/weir/internal/plan"
@@ -65,6 +66,7 @@ func knownErrors() []advice {
 		{bpf.ErrNoLimits, []string{"weir apply FILE loads programs that do, where the kernel can; weir doctor tells whether"}},
 		{agent.ErrNoLimits, []string{"weir doctor tells what this kernel has, and which limits a policy can give here; --priority needs none of it"}},
 		{agent.ErrNoBounds, []string{"weir doctor tells what this kernel has"}},
+		{steer.ErrRefused, []string{"dmesg may tell why; some drivers take flow rules only after ethtool -K LINK ntuple on"}},
 		{agent.ErrRolledBack, []string{"weir status tells what is in force; weir doctor what this host can do"}},
 		{agent.ErrUnfinished, []string{"weir apply FILE finishes it, weir reset takes it back"}},
 		{agent.ErrPending, []string{"weir confirm keeps it, weir rollback takes it back"}},

@@ -228,7 +228,7 @@ func rename(t *testing.T, b *bench, name string) {
 	b.here.Do(func() {
 		var l netlink.Link
 		if l, err = netlink.LinkByIndex(b.link.Index); err == nil {
-			err = netlink.LinkSetName(l, name)
+			err = errors.Join(netlink.LinkSetDown(l), netlink.LinkSetName(l, name), netlink.LinkSetUp(l)) // older kernels rename what is down
 		}
 	})
 	if err != nil {
