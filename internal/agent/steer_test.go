@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -99,11 +98,8 @@ func TestSteer(t *testing.T) {
 		if len(s.Steered) != 1 || s.Steered[0].Link != b.link.Name || *s.Steered[0].CPU != cpu || len(s.Steered[0].Changed) != 0 || !s.OK {
 			t.Errorf("status: %+v", s)
 		}
-		from := softnet(t)
-		const packets = 2000
-		b.sendFrom(t, online[len(online)-1-i*(len(online)-1)], packets)
-		if got := softnet(t)[cpu].Packets - from[cpu].Packets; got < packets {
-			t.Errorf("CPU %d has handled %d packets of %d", cpu, got, packets)
+		if handled := b.handledBy(t, online[(1-i)*(len(online)-1)]); len(handled) != 1 || handled[cpu] == 0 {
+			t.Errorf("steered to CPU %d, packets are handled by %v", cpu, handled)
 		}
 		if _, err := b.Steer(context.Background(), b.link.Name, rpsOff); !errors.Is(err, ErrSteered) {
 			t.Errorf("once more: %v", err)
@@ -132,42 +128,58 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-func softnet(t *testing.T) plan.SoftnetReading {
+// handledBy has the far end send from a CPU, and says how many packets each CPU brought to
+// their socket.
+func (b *bench) handledBy(t *testing.T, sender int) map[int]int {
 	t.Helper()
-	r, err := steer.Softnet()
+	open := func(ns *testutil.Namespace, local, remote testutil.End) (c *net.UDPConn) {
+		t.Helper()
+		const port = 4000
+		var err error
+		ns.Do(func() {
+			c, err = net.DialUDP("udp4", &net.UDPAddr{IP: local.IPv4.Addr().AsSlice(), Port: port}, &net.UDPAddr{IP: remote.IPv4.Addr().AsSlice(), Port: port})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	to, from := open(b.here, b.link, b.far), open(b.there, b.far, b.link)
+	defer to.Close()
+	defer from.Close()
+	raw, err := to.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
-}
-
-// sendFrom has the far end send from a CPU, so slowly that no backlog is full, and waits until
-// all have come.
-func (b *bench) sendFrom(t *testing.T, cpu, packets int) {
-	t.Helper()
-	b.there.Do(func() {
-		// The thread is not used again: it stays where it is.
-		runtime.LockOSThread()
+	handled, buf := map[int]int{}, make([]byte, 64)
+	b.there.Do(func() { // on a thread that is not used again: it stays where it is
 		var only unix.CPUSet
-		only.Set(cpu)
-		if err := unix.SchedSetaffinity(0, &only); err != nil {
-			t.Error(err)
+		only.Set(sender)
+		if err = unix.SchedSetaffinity(0, &only); err != nil {
 			return
 		}
-		c, err := net.Dial("udp4", net.JoinHostPort(b.link.IPv4.Addr().String(), "9"))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		for i := range packets {
-			_, _ = c.Write([]byte("packet")) // an answer says that nobody listens
-			if i%100 == 99 {
-				time.Sleep(time.Millisecond)
+		_ = to.SetReadDeadline(time.Now().Add(10 * time.Second))
+		for range 200 {
+			if _, err = from.Write([]byte("packet")); err != nil {
+				return
 			}
+			if _, err = to.Read(buf); err != nil {
+				return
+			}
+			var cpu int
+			var asked error
+			err = raw.Control(func(fd uintptr) { cpu, asked = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_INCOMING_CPU) })
+			if err = errors.Join(err, asked); err != nil {
+				return
+			}
+			handled[cpu]++
 		}
 	})
-	time.Sleep(20 * time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handled
 }
 
 // TestSteerOthers: what others change while a link is steered stays, a device may be renamed and go,
