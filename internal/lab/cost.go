@@ -81,7 +81,7 @@ func (l *costLab) run(ctx context.Context) error {
 	if err := l.build(); err != nil {
 		return err
 	}
-	if err := l.route(cpus); err != nil {
+	if err := l.route(); err != nil {
 		return err
 	}
 	l.limited.lookFor(ctx)

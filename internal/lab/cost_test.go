@@ -74,7 +74,7 @@ func TestCostLab(t *testing.T) {
 			t.Errorf("%s: %+v packets a second, each takes %+v", arm, packets, each)
 		}
 	}
-	if len(r.Claims) != 6 || len(r.Published) != 4 {
+	if len(r.Claims) != 5 || len(r.Published) != 4 {
 		t.Errorf("%d claims, %d published figures", len(r.Claims), len(r.Published))
 	}
 }

@@ -15,8 +15,8 @@ const limitedPackets = 100_000
 // limitPrefix is before the names of the limiters lab's arms.
 const limitPrefix = "limit_"
 
-// A limitedRoute leads through the second host to one behind it. The loop's CPU passes packets on there,
-// and so it is the loop that pays for a limit on them.
+// A limitedRoute leads through the second host to one behind it. The loop's CPU passes packets on there, and receives them
+// there, and so it is the loop that pays for a limit on them.
 type limitedRoute struct {
 	limiter
 	behind hosts.Plug
@@ -24,7 +24,7 @@ type limitedRoute struct {
 }
 
 // route builds it behind the second host.
-func (l *costLab) route(cpus []int) error {
+func (l *costLab) route() error {
 	host, err := l.net.Host("behind")
 	if err != nil {
 		return err
@@ -42,9 +42,6 @@ func (l *costLab) route(cpus []int) error {
 		return err
 	}
 	if err := l.line.Host.Route(netip.MustParsePrefix("10.99.9.0/24"), l.far.Addresses[0].Addr()); err != nil {
-		return err
-	}
-	if err := r.behind.Steer(cpus[0]); err != nil {
 		return err
 	}
 	r.sink = l.at(r.behind, 5203)

@@ -15,7 +15,6 @@ const (
 	meterAgrees   = "What the meter says that interrupts and it itself took from the loop is within 3 points of what the loop found, in every arm."
 	meterSums     = "The matrix of victims and owners sums up to all time of interrupts within 2 %."
 	meterIsCheap  = "The meter takes at most 1 % of a CPU that handles 200,000 packets a second."
-	weirTakesLess = "Where a router holds what it passes on to a limit that is not reached, Weir takes less from whom it interrupts than HTB behind an ifb does."
 	meterSparesRR = "It takes at most 2 % of TCP's requests and answers over loopback."
 )
 
@@ -31,7 +30,7 @@ func (l *costLab) conclude() {
 		l.ratio(arm+"_over_none", l.values(arm, "stolen_ns_per_packet"), l.values(limitPrefix+"none", "stolen_ns_per_packet"))
 	}
 	l.limitWarnings()
-	l.claim(l.steals(), l.agrees(), l.sumsUp(), l.cheap(), l.sparesRR(), l.takesLess())
+	l.claim(l.steals(), l.agrees(), l.sumsUp(), l.cheap(), l.sparesRR())
 	l.describe()
 }
 
@@ -103,26 +102,6 @@ func (l *costLab) sparesRR() report.Claim {
 	i := report.Interval99(ratios)
 	evidence := fmt.Sprintf("%.2f %% of those without, ±%.2f with a confidence of 99 %%, over %d pairs", 100*i.Mean, 100*i.Half, len(ratios))
 	return l.decide(meterSparesRR, i, i.Mean >= 0.98, i.Mean+i.Half >= 0.98, i.Mean-i.Half >= 0.98, evidence)
-}
-
-func (l *costLab) takesLess() report.Claim {
-	weir, ifb := l.values(limitPrefix+"weir", "stolen_ns_per_packet"), l.values(limitPrefix+"ifb_htb", "stolen_ns_per_packet")
-	if len(weir) == 0 || len(ifb) == 0 {
-		return report.Unproven(weirTakesLess, "this kernel lacks one of them")
-	}
-	var less []float64
-	for i := range min(len(weir), len(ifb)) {
-		less = append(less, ifb[i]-weir[i])
-	}
-	i := report.Interval99(less)
-	var evidence []string
-	for _, arm := range limitArms() {
-		if len(l.values(arm, "stolen_ns_per_packet")) > 0 {
-			evidence = append(evidence, fmt.Sprintf("%s: %.0f ns a packet", strings.TrimPrefix(arm, limitPrefix), l.median(arm, "stolen_ns_per_packet")))
-		}
-	}
-	evidence = append(evidence, fmt.Sprintf("%.0f ns less, ±%.0f with a confidence of 99 %%, over %d pairs", i.Mean, i.Half, len(less)))
-	return l.decide(weirTakesLess, i, i.Mean > 0, i.Mean+i.Half > 0, i.Mean-i.Half > 0, strings.Join(evidence, "; "))
 }
 
 // decide keeps a claim by its mean, unless that is known so badly that it could be either way.

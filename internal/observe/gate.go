@@ -13,7 +13,7 @@ import (
 const (
 	// budget is what the meter's programs may take, as a part of each CPU that is on. What they would
 	// take beyond that they do not, since they run for a part of the time only.
-	budget = 0.0025
+	budget = 0.0015
 	// cycle is how long it is from one part of the time in which they run to the next.
 	cycle = time.Second
 	// least is the smallest part.
