@@ -9,8 +9,10 @@ func (m *meaning) contract(raw rawContract, via Via, viaKnown bool) Contract {
 		Ingress:       m.ingress(raw.ingress, via),
 		TCPMemory:     m.tcpMemory(raw.tcpMemory, via),
 		TCPMemorySpan: raw.tcpMemory.key.span,
+		VRF:           m.vrfOf(raw.vrf, via),
+		VRFSpan:       raw.vrf.span,
 	}
-	for _, key := range []scalar{raw.priority.key, raw.egress.key, raw.ingress.key, raw.tcpMemory.key} {
+	for _, key := range []scalar{raw.priority.key, raw.egress.key, raw.ingress.key, raw.tcpMemory.key, raw.vrf} {
 		if key.kind != absent {
 			c.Span = key.span
 			break

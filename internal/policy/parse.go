@@ -34,11 +34,13 @@ func Parse(file string, src []byte) (*Policy, error) {
 // be meant.
 type meaning struct {
 	reader
-	declared  []string // names of the links, and
-	links     map[string]*Link
-	promised  map[string]Rate // what the shares of a link come to so far
-	linksOpen bool            // there are links, but it is not clear which
-	homeless  bool            // a promise that no link holds was reported
+	declared    []string // names of the links, and
+	links       map[string]*Link
+	promised    map[string]Rate // what the shares of a link come to so far
+	linksOpen   bool            // there are links, but it is not clear which
+	domains     map[string]bool // names of the VRFs, and
+	domainsOpen bool            // whether there are some, but it is not clear which
+	homeless    bool            // a promise that no link holds was reported
 }
 
 func (m *meaning) policy(raw rawPolicy, at Span) *Policy {
@@ -57,6 +59,9 @@ func (m *meaning) policy(raw rawPolicy, at Span) *Policy {
 	}
 	slices.SortFunc(p.Links, func(a, b Link) int { return cmp.Compare(a.Name, b.Name) })
 	m.linksOpen = raw.keys.has("links") && !raw.linksRead
+
+	p.VRFs = m.vrfs(raw.vrfs)
+	m.domainsOpen = raw.keys.has("vrfs") && !raw.vrfsRead
 
 	p.Workloads = make([]Workload, 0, len(raw.workloads))
 	for _, e := range raw.workloads {

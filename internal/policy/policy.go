@@ -6,6 +6,7 @@ import "net/netip"
 type Policy struct {
 	File      string     // name of the file, for messages
 	Links     []Link     // sorted by name
+	VRFs      []VRF      // sorted by name
 	Workloads []Workload // in the order of the file
 	Default   *Contract  // contract of everything that no workload claims; nil leaves it as it is
 }
@@ -45,10 +46,13 @@ type Contract struct {
 	Egress    Egress
 	Ingress   Bandwidth
 	TCPMemory TCPMemory
-	Span      Span // of the first that there is of priority, egress, ingress and tcp-memory
+	VRF       string // to which new sockets are bound; "": they stay where their makers have them
+	Span      Span   // of the first that there is of priority, egress, ingress, tcp-memory and vrf
 
 	// TCPMemorySpan is where the key tcp-memory stands; zero where the file leaves it out.
 	TCPMemorySpan Span
+
+	VRFSpan Span // of the name of the VRF
 }
 
 // A Limit is the most of bandwidth, of packets, or of both. The zero Limit is none.

@@ -11,6 +11,8 @@ type rawPolicy struct {
 	version   scalar
 	links     []entry // read one by one, to keep no more than one in memory
 	linksRead bool    // links was a mapping
+	vrfs      []entry
+	vrfsRead  bool // likewise
 	workloads []entry
 	fallback  rawContract // default:
 }
@@ -35,6 +37,7 @@ type rawContract struct {
 	toward    []rawToward // items of egress that are of prefixes
 	ingress   rawBandwidth
 	tcpMemory rawTCPMemory
+	vrf       scalar
 }
 
 // rawPriority is one level, or a level by link.
@@ -49,10 +52,10 @@ type rawLevel struct{ link, level scalar }
 // The keys of each mapping, in the order in which they are shown. They are
 // constants: arrays, sliced where they are used.
 var (
-	policyKeys    = [...]string{"version", "links", "workloads", "default"}
+	policyKeys    = [...]string{"version", "links", "vrfs", "workloads", "default"}
 	linkKeys      = [...]string{"rate", "scheduler", "adopt", "egress", "ingress"}
-	workloadKeys  = [...]string{"match", "priority", "egress", "ingress", "tcp-memory", "via"}
-	promiseKeys   = workloadKeys[1:5]
+	workloadKeys  = [...]string{"match", "priority", "egress", "ingress", "tcp-memory", "vrf", "via"}
+	promiseKeys   = workloadKeys[1:6]
 	contractKeys  = workloadKeys[1:2] // of default:, which has no limits
 	egressKeys    = [...]string{"max", "burst", "pps", "method", "min", "links", "weight"}
 	eachKeys      = egressKeys[:5]                                                               // of one link below it
@@ -71,6 +74,8 @@ func (r *reader) rawPolicy(n *yaml.Node) (raw rawPolicy) {
 			raw.version = r.value(key, n, "version")
 		case "links":
 			raw.links, raw.linksRead = r.section(key, n, "links")
+		case "vrfs":
+			raw.vrfs, raw.vrfsRead = r.section(key, n, "vrfs")
 		case "workloads":
 			raw.workloads, _ = r.section(key, n, "workloads")
 		case "default":
@@ -141,6 +146,8 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 			raw.contract.ingress = r.rawBandwidth(key, n, name, limitKeys)
 		case "tcp-memory":
 			raw.contract.tcpMemory = r.rawTCPMemory(key, n)
+		case "vrf":
+			raw.contract.vrf = r.value(key, n, "vrf")
 		case "via":
 			raw.via = r.value(key, n, "via")
 		}

@@ -267,6 +267,8 @@ func unknownKey(name, what string) string {
 		return what + " has no method: only a limit of what a workload sends, or of a link, has one"
 	case name == "tcp-memory" && what == "default":
 		return "default has no tcp-memory, which is of a workload's sockets: all others are bounded by the host's own net.ipv4.tcp_mem"
+	case name == "vrf" && what == "default":
+		return "default has no vrf, which is of a workload's sockets: all others are where their makers have them"
 	case name == "to" && what == "egress":
 		return "egress has a to: where it goes somewhere it is a list, as in [{to: 10.0.0.0/8, max: 1Gbit}]"
 	}

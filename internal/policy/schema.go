@@ -36,6 +36,7 @@ func JSONSchema() []byte {
 type schemaPolicy struct {
 	Version   int                       `json:"version" jsonschema:"enum=1,description=Version of the file format."`
 	Links     map[string]schemaLink     `json:"links,omitempty" jsonschema:"description=The devices at whose egress queue workloads compete\\, by interface name."`
+	VRFs      map[string]schemaVRF      `json:"vrfs,omitempty" jsonschema:"description=Routing domains of their own\\, by the name of their device."`
 	Workloads map[string]schemaWorkload `json:"workloads,omitempty" jsonschema:"description=Named sets of sockets or packets and what they are promised."`
 	Default   *schemaContract           `json:"default,omitempty" jsonschema:"description=The contract of everything that no workload claims. Left out: its priority stays as it is."`
 }
@@ -49,12 +50,18 @@ type schemaLink struct {
 	Ingress *schemaArriving `json:"ingress,omitempty" jsonschema:"description=What all packets may take that arrive by the link."`
 }
 
+type schemaVRF struct {
+	Table int      `json:"table,omitempty" jsonschema:"description=Number of its table of routes. Left out: the first from 1000 on that nothing uses.,minimum=1,maximum=4294967295,example=1000"`
+	Links []string `json:"links,omitempty" jsonschema:"description=The links that move into it\\, with their addresses\\, routes and neighbours.,minItems=1"`
+}
+
 type schemaWorkload struct {
 	Match     []schemaMatch    `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
 	Priority  schemaPriority   `json:"priority,omitzero"`
 	Egress    *schemaEgress    `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out\\, and get."`
 	Ingress   *schemaBandwidth `json:"ingress,omitempty" jsonschema:"description=What its sockets may receive\\, by any device but loopback."`
 	TCPMemory *schemaTCPMemory `json:"tcp-memory,omitempty" jsonschema:"description=What its TCP sockets may hold together\\, in bytes as the kernel counts them: buffers whole\\, of the queues to send\\, to receive and out of order."`
+	VRF       string           `json:"vrf,omitempty" jsonschema:"description=The VRF to which its new sockets are bound."`
 	Via       string           `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
 }
 
@@ -130,7 +137,7 @@ func (schemaWorkload) JSONSchemaExtend(s *jsonschema.Schema) {
 		items := &jsonschema.Schema{OneOf: []*jsonschema.Schema{mapping, towardSchema()}}
 		egress.Ref, egress.OneOf = "", []*jsonschema.Schema{mapping, {Type: "array", Items: items, MinItems: &one}}
 	}
-	limits := []*jsonschema.Schema{{Required: []string{"egress"}}, {Required: []string{"ingress"}}, {Required: []string{"tcp-memory"}}}
+	limits := []*jsonschema.Schema{{Required: []string{"egress"}}, {Required: []string{"ingress"}}, {Required: []string{"tcp-memory"}}, {Required: []string{"vrf"}}}
 	s.AnyOf = append([]*jsonschema.Schema{{Required: []string{"priority"}}}, limits...)
 	netPrio := jsonschema.NewProperties()
 	netPrio.Set("via", &jsonschema.Schema{Const: string(ViaNetPrio)})

@@ -206,7 +206,7 @@ func ParseTCPMemorySoft(s string, max Size) (Size, error) {
 // its flows match are told by their headers, which nobody knows when a socket is made. What
 // is wrong with an item of its match leaves open what it was meant to be.
 func (m *meaning) onlyFlows(raw rawWorkload, match []Selector) {
-	if raw.contract.tcpMemory.key.kind == absent || len(match) == 0 || len(match) < len(raw.match) {
+	if len(match) == 0 || len(match) < len(raw.match) {
 		return
 	}
 	for _, s := range match {
@@ -214,8 +214,12 @@ func (m *meaning) onlyFlows(raw rawWorkload, match []Selector) {
 			return
 		}
 	}
-	m.report(raw.contract.tcpMemory.key.span, "tcp-memory is of sockets, and workload "+quote(raw.name.text)+
-		" matches packets only, by their headers", "select by pid, cgroup, unit, user or exe, or leave tcp-memory out")
+	for what, key := range map[string]scalar{"tcp-memory": raw.contract.tcpMemory.key, "vrf": raw.contract.vrf} {
+		if key.kind != absent {
+			m.report(key.span, what+" is of sockets, and workload "+quote(raw.name.text)+
+				" matches packets only, by their headers", "select by pid, cgroup, unit, user or exe, or leave "+what+" out")
+		}
+	}
 }
 
 // tcpMemoryHelp shows how the bound is written.
