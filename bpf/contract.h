@@ -71,6 +71,13 @@ struct member {
 	__u16 budget; /* of that limit */
 };
 
+/* The routing domain to which new sockets of a contract are bound. */
+struct domain {
+	__u32 device; /* number of the VRF's, in the network namespace of the links */
+	__u16 serial; /* of the contract, as tags have it */
+	__u16 pad;
+};
+
 /* A tag names a contract explicitly: its serial above its id. 0 is no tag. */
 #define TAG_CONTRACT(tag) ((tag) & 0xffff)
 #define TAG_SERIAL(tag) ((tag) >> 16)

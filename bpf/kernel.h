@@ -164,8 +164,13 @@ struct tcp_sock {
 	} rcv_rtt_est; /* the round trip, by what the peer sends */
 } relocated;
 
+struct nsproxy {
+	struct net *net_ns;
+} relocated;
+
 struct task_struct {
 	int tgid;
+	struct nsproxy *nsproxy;
 	struct mm_struct *mm;
 	struct css_set *cgroups;
 	struct signal_struct *signal;

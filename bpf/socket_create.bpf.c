@@ -6,8 +6,11 @@
  * moment at which the kernel knows for certain whose socket it is: later packets
  * leave in softirqs, on other CPUs, in anybody's name. The answer stays with the
  * socket and with all that are accepted from it.
+ *
+ * It is the moment, too, at which a socket can be bound to the routing domain of its
+ * workload: one that is bound already, by a program below ours, stays so.
  */
-#include "contract.h"
+#include "domain.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -16,13 +19,6 @@
 const volatile bool track_exe;
 /* Index of the v1 controller whose hierarchy the policy names; -1: none. */
 const volatile int controller1 = -1;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
-	__type(key, int);
-	__type(value, struct identity);
-} identities SEC(".maps");
 
 /* Explicit tags of processes, by thread group id. */
 struct {
@@ -42,30 +38,45 @@ static __always_inline __u64 cgroup1_of(struct task_struct *task)
 	return BPF_CORE_READ(css, cgroup, kn, id);
 }
 
+/* bind puts a socket into the routing domain of its maker. */
+static __always_inline void bind(struct bpf_sock *sk, struct task_struct *task, struct identity *i)
+{
+	struct domain *d;
+
+	if (sk->bound_dev_if || !here(task))
+		return;
+	d = domain_of_maker(i);
+	if (d)
+		sk->bound_dev_if = d->device;
+}
+
 SEC("cgroup/sock_create")
 int socket_create(struct bpf_sock *sk)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	__u32 *tag = bpf_map_lookup_elem(&tasks, &tgid);
+	struct identity found = {}, *i;
 	struct task_struct *task;
-	struct identity *i;
 	struct inode *exe;
 
+	if (!tag && !track_exe && controller1 < 0 && !netns)
+		return 1;
+	task = (struct task_struct *)bpf_get_current_task();
+	if (tag)
+		found.tag = *tag;
+	if (track_exe) {
+		exe = BPF_CORE_READ(task, mm, exe_file, f_inode);
+		found.inode = BPF_CORE_READ(exe, i_ino);
+		found.device = BPF_CORE_READ(exe, i_sb, s_dev);
+	}
+	if (controller1 >= 0)
+		found.cgroup1 = cgroup1_of(task);
+	bind(sk, task, &found);
 	if (!tag && !track_exe && controller1 < 0)
 		return 1;
 	i = bpf_sk_storage_get(&identities, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!i)
-		return 1;
-	if (tag)
-		i->tag = *tag;
-	task = (struct task_struct *)bpf_get_current_task();
-	if (track_exe) {
-		exe = BPF_CORE_READ(task, mm, exe_file, f_inode);
-		i->inode = BPF_CORE_READ(exe, i_ino);
-		i->device = BPF_CORE_READ(exe, i_sb, s_dev);
-	}
-	if (controller1 >= 0)
-		i->cgroup1 = cgroup1_of(task);
+	if (i)
+		*i = found;
 	return 1;
 }
 

@@ -140,9 +140,11 @@ func (a *Agent) reach(ctx context.Context, verb string, r *state.Record, d *draf
 
 // addAll adds all steps that lead to a draft's policy.
 func (c *change) addAll(ctx context.Context, d *draft, target *state.Document) error {
+	c.addVRFs(d)
 	if err := c.publish(ctx, d); err != nil {
 		return err
 	}
+	c.addUnVRFs(d)
 	c.addNetPrio(ctx, d)
 	c.addMemcg(d.want)
 	c.add("read everything back and compare", func() (err error) {

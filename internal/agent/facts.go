@@ -26,6 +26,9 @@ func (a *Agent) facts(ctx context.Context, p *policy.Policy) (f plan.Facts, skip
 		if f.Features = a.features(ctx); plan.AsksForIfb(p, f) {
 			probeIfb(&f.Features)
 		}
+		if err := a.lookAtVRFs(p, &f); err != nil {
+			return err
+		}
 		f.KmemTCP = kmemTCP(f)
 		f.Parents1, err = parents1(ctx, p, f)
 		return err

@@ -18,6 +18,10 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	if err := a.readNetPrio(r, &have); err != nil {
 		return have, err
 	}
+	var err error
+	if have.VRFs, err = a.readVRFs(); err != nil {
+		return have, err
+	}
 	if r.Generation == 0 {
 		have.Contracts = nil
 		return have, nil
@@ -37,11 +41,15 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 	if have.Memcg, _, err = a.readMemcg(r); err != nil {
 		return have, err
 	}
+	if have.Bound, err = a.readBound(g); err != nil {
+		return have, err
+	}
 	limited, err := g.HasLimits()
 	if err != nil {
 		return have, err
 	}
 	owners := a.room().SocketsAttached()
+	have.Binds = len(have.Bound) > 0 && owners
 	sockets := owners && (!limited || a.room().PaceAttached())
 	if have.Receives, err = g.Receives(); err != nil {
 		return have, err

@@ -32,7 +32,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	for _, name := range sortedKeys(w.Links) {
 		c.addLink(name, d)
 	}
-	c.add("follow new sockets", func() error { return c.generation.AttachSockets(w.Rules, o) })
+	c.add("follow new sockets", func() error { return c.attachSockets(w, o) })
 	together, here := w.CountLimits()
 	limited := together+here > 0
 	if limited {
@@ -147,7 +147,7 @@ func tableOptions(w *plan.Want, f plan.Facts) (bpf.Options, error) {
 	o := bpf.Options{Cgroups: max(len(w.Rules.Cgroups), len(w.Rules.Cgroups1)), Births: f.Features.RawTracepoint}
 	_, o.LinkLimits = w.CountLimits()
 	o.Limits, o.Times = f.Features.CanLimit(), w.Live == policy.MethodEDT
-	o.Links, o.Highest = len(w.Links), w.IDs.Highest()
+	o.Links, o.Highest, o.Bound = len(w.Links), w.IDs.Highest(), len(w.Bound)
 	var err error
 	if o.Hierarchy1, err = hierarchy1(w.Rules.Controller1); err != nil {
 		return o, err

@@ -85,6 +85,9 @@ func (s *scene) open() (err error) {
 	if s.have.Memcg, _, err = s.readMemcg(s.record); err != nil {
 		return err
 	}
+	if s.have.Bound, err = s.readBound(s.g); err != nil {
+		return err
+	}
 	if s.tasks, err = s.sockets.Tasks(); err != nil {
 		return err
 	}
@@ -168,6 +171,9 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 	}
 	if m, ok := s.have.Memcg[id]; ok {
 		x.Promises = append(x.Promises, "cgroup memory:"+m.Path+": "+plan.MemoryTerms(m.Bound()))
+	}
+	if name, ok := s.have.Bound[id]; ok {
+		x.Promises = append(x.Promises, "new sockets of this host: "+plan.BoundTerms(name)+"; those that are open stay where they are")
 	}
 	return x
 }

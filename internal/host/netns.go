@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,6 +35,15 @@ func setns(path string) error {
 		return fmt.Errorf("enter network namespace %s: %w", path, err)
 	}
 	return nil
+}
+
+// NetnsNumber is the number of the calling thread's network namespace: its inode.
+func NetnsNumber() (uint32, error) {
+	info, err := os.Stat(threadNetns)
+	if err != nil {
+		return 0, fmt.Errorf("read current network namespace: %w", err)
+	}
+	return uint32(info.Sys().(*syscall.Stat_t).Ino), nil
 }
 
 // inNewNetns runs fn in a network namespace that is gone afterwards. Its lo has

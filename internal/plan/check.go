@@ -23,6 +23,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		shares := sharesOf(p, l.Name, limits, IDs{}.shareNumbers(p, l.Name, limits))
 		checkLink(l, Demand{shares, limits.depart(l.Name)}, f, add)
 	}
+	checkVRFs(p, f, add)
 	controller1 := ""
 	matched := matchedByCgroup(p)
 	for _, w := range p.Workloads {
@@ -33,6 +34,9 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		checkWeight(p, w, limits, f, add)
 		if in := w.Contract.Ingress; in.Limit != (policy.Limit{}) {
 			f.checkIngress(w.Name, in, add)
+		}
+		if w.Contract.VRF != "" {
+			f.checkBound(w, add)
 		}
 		switch {
 		case w.Contract.TCPMemory.Max == 0:

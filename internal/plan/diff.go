@@ -9,11 +9,12 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// Diff returns what leads from have to want, in a fixed order: links, the
+// Diff returns what leads from have to want, in a fixed order: VRFs, links, the
 // default, workloads, sockets, net_prio groups, each by name. No difference means that
 // the kernel holds exactly what the policy asks for.
 func Diff(have State, want *Want) []Difference {
 	var d differences
+	d.vrfs(have.VRFs, want.VRFs)
 	var links []bothLinks
 	for _, name := range union(have.Links, want.Links) {
 		d.link(name, have, want)
@@ -43,12 +44,15 @@ func Diff(have State, want *Want) []Difference {
 				have.Rules.Arriving[was.ID].unlike(want.Rules.Arriving[shall.ID], PromiseIngress),
 				unlikeWeights(have.weights(was.ID), want.weights(shall.ID)),
 				unlikeMemory(have.Rules.Memory[was.ID], want.Rules.Memory[shall.ID]),
-				unlikeMemcg(have.Memcg[was.ID], want.Memcg[shall.ID]))
+				unlikeMemcg(have.Memcg[was.ID], want.Memcg[shall.ID]),
+				unlikeBound(have.Bound[was.ID], want.Bound[shall.ID]))
 		}
 	}
 	d.strays(have, want, rules)
 	d.sockets(have, want)
 	d.memory(have, want)
+	d.running(boundObject, have.Binds, want.Binds, len(have.Bound) > 0,
+		"the program that binds them to their VRF does not run", "one binds them, where no workload has a VRF")
 	for _, name := range union(have.Groups, want.Groups) {
 		d.group(name, have.Groups, want.Groups)
 	}

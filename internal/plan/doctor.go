@@ -23,6 +23,7 @@ const (
 	FeatureSockOps       = "sock_ops"
 	FeaturePolice        = "tc police"
 	FeatureIfb           = "tc ifb"
+	FeatureVRF           = "vrf"
 )
 
 // FeatureQdisc names the feature that is a kind of qdisc: "prio qdisc".

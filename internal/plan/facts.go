@@ -7,6 +7,7 @@ import "github.com/weir-net/weir/internal/policy"
 type Facts struct {
 	Root      bool // running with the privileges that apply needs
 	Links     map[string]LinkFacts
+	Routing   Routing
 	Features  Features
 	Cgroup2   string                          // mount point of the v2 hierarchy; "" if none
 	Cgroup1   map[string]string               // v1 controller or "name=X" -> mount point
@@ -50,6 +51,7 @@ type Features struct {
 	Police        bool              // tc has filters that drop what is above a rate, and count what is not
 	Ifb           bool              // tc sends what arrives over devices of kind ifb
 	SockOps       bool              // cgroup sock_ops programs are told of round trips, and set a pace
+	VRF           bool              // there are routing domains of their own; known only where it was asked for
 	SockCgroup    bool              // a socket knows its v2 cgroup beside its v1 net_prio and net_cls group
 	Unknown       map[string]string // feature -> why it could not be probed
 }

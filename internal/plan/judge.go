@@ -99,7 +99,11 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			pool, known := m.Pools[id]
 			all = append(all, Judgement{Workload: w.Name}.memory(held.Bound(), pool, known, wrong["workload "+w.Name]))
 		}
+		if vrf, ok := want.Bound[id]; ok {
+			all = append(all, judgeBound(w.Name, vrf, wrong))
+		}
 	}
+	all = append(all, judgeVRFs(want, wrong)...)
 	for _, l := range p.Links {
 		all = append(all, judgeLink(l.Name, want.Links[l.Name], seen[l.Name], m, wrong["link "+l.Name])...)
 	}

@@ -23,10 +23,10 @@ workloads:
 	seen := map[string]map[ContractID]Traffic{"eth0": {w.Contracts["ssh"].ID: {Packets: 3, Bytes: 180}}}
 	const none = "read back: priority 2 of its own qdisc; no packet yet; order is what the fq_codel qdisc makes of the priorities"
 	const v1 = "read back: net_prio writes it to packets that have no priority yet"
-	v1Kept := Judgement{"v1", "eth0", "", PromisePriority, 2, 0, 0, 0, Kept, v1 + ", and htb with 8 classes at 100Mbit orders them", Traffic{}, nil}
+	v1Kept := Judgement{"v1", "eth0", "", PromisePriority, 2, 0, 0, 0, Kept, v1 + ", and htb with 8 classes at 100Mbit orders them", Traffic{}, nil, ""}
 	v1Else := []Judgement{
-		{"v1", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, v1 + "; order is what the fq_codel qdisc makes of the priorities", Traffic{}, nil},
-		{"v1", EveryLink, "", PromisePriority, 2, 0, 0, 0, Unprovable, v1 + "; the order is what the device's own qdisc makes of it", Traffic{}, nil},
+		{"v1", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, v1 + "; order is what the fq_codel qdisc makes of the priorities", Traffic{}, nil, ""},
+		{"v1", EveryLink, "", PromisePriority, 2, 0, 0, 0, Unprovable, v1 + "; the order is what the device's own qdisc makes of it", Traffic{}, nil, ""},
 	}
 	with := func(first []Judgement, more ...Judgement) []Judgement { return slices.Concat(first, more) }
 	for name, c := range map[string]struct {
@@ -34,28 +34,28 @@ workloads:
 		want []Judgement
 	}{
 		"all as it shall be": {func(*State) {}, with([]Judgement{
-			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Kept, "read back: class 7 of htb with 8 classes at 100Mbit; 3 packets, 180 bytes so far", Traffic{3, 180}, nil},
-			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Kept, "read back: class 1 of htb with 8 classes at 100Mbit; no packet yet", Traffic{}, nil},
-			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, none, Traffic{}, nil},
+			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Kept, "read back: class 7 of htb with 8 classes at 100Mbit; 3 packets, 180 bytes so far", Traffic{3, 180}, nil, ""},
+			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Kept, "read back: class 1 of htb with 8 classes at 100Mbit; no packet yet", Traffic{}, nil, ""},
+			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, none, Traffic{}, nil, ""},
 		}, with([]Judgement{v1Kept}, v1Else...)...)},
 		"a link is broken": {func(s *State) { drift(s, func(l *LinkState) { l.Drift = "no leaf" }) }, with([]Judgement{
-			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Broken, "no leaf", Traffic{3, 180}, nil},
-			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "no leaf", Traffic{}, nil},
-			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, none, Traffic{}, nil},
-			{"v1", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "no leaf", Traffic{}, nil},
+			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Broken, "no leaf", Traffic{3, 180}, nil, ""},
+			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "no leaf", Traffic{}, nil, ""},
+			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, none, Traffic{}, nil, ""},
+			{"v1", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "no leaf", Traffic{}, nil, ""},
 		}, v1Else...)},
 		"a workload is broken": {func(s *State) { s.Rules.Flows = nil; s.Rules.Users[3] = w.Contracts["bulk"].ID }, with([]Judgement{
-			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Broken, "flows: 1 missing", Traffic{3, 180}, nil},
-			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "flows: 1 missing; users: 1 too many", Traffic{}, nil},
-			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Broken, "flows: 1 missing; users: 1 too many", Traffic{}, nil},
+			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Broken, "flows: 1 missing", Traffic{3, 180}, nil, ""},
+			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "flows: 1 missing; users: 1 too many", Traffic{}, nil, ""},
+			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Broken, "flows: 1 missing; users: 1 too many", Traffic{}, nil, ""},
 		}, with([]Judgement{v1Kept}, v1Else...)...)},
 		"a group has another priority": {func(s *State) { s.Groups["v1"] = Group{Default: 3} }, with([]Judgement{
-			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Kept, "read back: class 7 of htb with 8 classes at 100Mbit; 3 packets, 180 bytes so far", Traffic{3, 180}, nil},
-			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Kept, "read back: class 1 of htb with 8 classes at 100Mbit; no packet yet", Traffic{}, nil},
-			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, none, Traffic{}, nil},
-			{"v1", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "priority 3 -> 2", Traffic{}, nil},
-			{"v1", "eth1", "", PromisePriority, 2, 0, 0, 0, Broken, "priority 3 -> 2", Traffic{}, nil},
-			{"v1", EveryLink, "", PromisePriority, 2, 0, 0, 0, Broken, "priority 3 -> 2", Traffic{}, nil},
+			{"ssh", "eth0", "", PromisePriority, 15, 0, 0, 0, Kept, "read back: class 7 of htb with 8 classes at 100Mbit; 3 packets, 180 bytes so far", Traffic{3, 180}, nil, ""},
+			{"bulk", "eth0", "", PromisePriority, 2, 0, 0, 0, Kept, "read back: class 1 of htb with 8 classes at 100Mbit; no packet yet", Traffic{}, nil, ""},
+			{"bulk", "eth1", "", PromisePriority, 2, 0, 0, 0, Unprovable, none, Traffic{}, nil, ""},
+			{"v1", "eth0", "", PromisePriority, 2, 0, 0, 0, Broken, "priority 3 -> 2", Traffic{}, nil, ""},
+			{"v1", "eth1", "", PromisePriority, 2, 0, 0, 0, Broken, "priority 3 -> 2", Traffic{}, nil, ""},
+			{"v1", EveryLink, "", PromisePriority, 2, 0, 0, 0, Broken, "priority 3 -> 2", Traffic{}, nil, ""},
 		})},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ type Judgement struct {
 	Workload string            `json:"workload"` // "": whatever the link carries
 	Link     string            `json:"link"`
 	To       string            `json:"to,omitempty"`                           // of a limit of what goes to prefixes: "to 10.0.0.0/8"
-	Promise  string            `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress, PromiseShare or PromiseMemory
+	Promise  string            `json:"promise"`                                // PromisePriority, PromiseEgress, PromiseIngress, PromiseShare, PromiseMemory or PromiseVRF
 	Priority policy.Level      `json:"priority"`                               // -1, Unset, of a limit and a share
 	Max      policy.Rate       `json:"max,omitempty" jsonschema:"type=string"` // of a limit of bandwidth
 	PPS      policy.PacketRate `json:"pps,omitempty"`                          // of a limit of packets
@@ -40,6 +40,7 @@ type Judgement struct {
 	Evidence string            `json:"evidence"`
 	Traffic  Traffic           `json:"traffic"`          // at ingress and to prefixes its packets are not counted, nor below a limit of packets its bytes
 	Memory   *MemoryJudged     `json:"memory,omitempty"` // of a bound of TCP memory
+	VRF      string            `json:"vrf,omitempty"`    // that is promised, or to which new sockets of a workload are bound
 }
 
 // MemoryJudged is a bound of TCP memory and what was seen of it.
@@ -60,6 +61,7 @@ const (
 	PromiseIngress  = "ingress"
 	PromiseShare    = "share"
 	PromiseMemory   = "tcp-memory"
+	PromiseVRF      = "vrf"
 )
 
 // Terms puts into words what is promised: "priority 15", "at least 20Mbit", "at most
@@ -70,6 +72,8 @@ func (j Judgement) Terms() string {
 		return "priority " + j.Priority.String()
 	case j.Promise == PromiseShare:
 		return atLeast(j.Min)
+	case j.Promise == PromiseVRF:
+		return BoundTerms(j.VRF)
 	case j.Promise == PromiseMemory:
 		return MemoryTerms(j.Memory.Bound)
 	case j.Workload == "" || j.Promise == PromiseIngress:

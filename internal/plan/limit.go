@@ -95,6 +95,9 @@ func (s State) limitTerms(id ContractID) (terms []string) {
 	if m := MemoryTerms(s.Memcg[id].bounded()); m != "" {
 		terms = append(terms, m)
 	}
+	if vrf := s.Bound[id]; vrf != "" {
+		terms = append(terms, BoundTerms(vrf))
+	}
 	return append(terms, s.weightTerms(id)...)
 }
 
@@ -129,6 +132,9 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 		}
 	}
 	for id := range s.Rules.Memory {
+		all[id] = !known[id]
+	}
+	for id := range s.Bound {
 		all[id] = !known[id]
 	}
 	for id := range s.Memcg {

@@ -21,7 +21,7 @@ workloads:
 	kept := Held{Passed: 7e6, Dropped: 12, Marked: 3, Last: 49_834_567, Most: 50_149_999}
 	const text = "read back: at most 50Mbit; 49.8Mbit in the last 5 s, 50.1Mbit in the busiest; 12 packets dropped, 3 marked"
 	of := func(verdict Verdict, evidence string) Judgement {
-		return Judgement{"held", EveryLink, "", PromiseEgress, policy.Unset, 5e7, 0, 0, verdict, evidence, Traffic{4988, 7e6}, nil}
+		return Judgement{"held", EveryLink, "", PromiseEgress, policy.Unset, 5e7, 0, 0, verdict, evidence, Traffic{4988, 7e6}, nil, ""}
 	}
 	id := w.Contracts["held"].ID
 	seen := map[string]map[ContractID]Traffic{"eth0": {id: {4000, 5e6}}, "eth1": {id: {1000, 2e6}}, "eth9": {id: {7, 7}}}
@@ -123,7 +123,7 @@ workloads:
 		{Contract: OwnEgress, Link: 0}:     {Passed: 1, Last: 9e9, Most: 9e9},
 	}
 	of := func(workload, link, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
-		return Judgement{workload, link, "", promise, policy.Unset, max, 0, 0, verdict, evidence, Traffic{packets, bytes}, nil}
+		return Judgement{workload, link, "", promise, policy.Unset, max, 0, 0, verdict, evidence, Traffic{packets, bytes}, nil, ""}
 	}
 	const rest = "no packet dropped or marked"
 	want := []Judgement{
@@ -192,7 +192,7 @@ workloads:
 		{Contract: gets, Link: w.Links["eth0"].Index}: {Passed: 2},
 	}
 	of := func(workload, promise string, max policy.Rate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
-		return Judgement{workload, EveryLink, "", promise, policy.Unset, max, 0, 0, verdict, evidence, Traffic{packets, bytes}, nil}
+		return Judgement{workload, EveryLink, "", promise, policy.Unset, max, 0, 0, verdict, evidence, Traffic{packets, bytes}, nil, ""}
 	}
 	want := []Judgement{
 		of("both", PromiseEgress, 5e7, Kept, "read back: at most 50Mbit; 1Mbit in the last 5 s, 1Mbit in the busiest; no packet dropped or marked", 40, 4e4),
@@ -271,7 +271,7 @@ workloads:
 		{Contract: id, Link: eth0, Packets: true}:         {Passed: 1, Last: 9e9, Most: 9e9},
 	}
 	of := func(workload, link, promise string, max policy.Rate, pps policy.PacketRate, verdict Verdict, evidence string, packets, bytes uint64) Judgement {
-		return Judgement{workload, link, "", promise, policy.Unset, max, pps, 0, verdict, "read back: " + evidence, Traffic{packets, bytes}, nil}
+		return Judgement{workload, link, "", promise, policy.Unset, max, pps, 0, verdict, "read back: " + evidence, Traffic{packets, bytes}, nil, ""}
 	}
 	seen := map[string]map[ContractID]Traffic{"eth0": {id: {9003, 7e6}}}
 	want := []Judgement{

@@ -18,7 +18,7 @@ func kernel() Features {
 			"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq bands": true, "fq_codel": true, "bfifo": true,
 		},
 		TCX: true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true, BTF: true, NetPrio: true, SockCgroup: true,
-		Atomics: true, TailCalls: true, SockOps: true, Police: true, Ifb: true,
+		Atomics: true, TailCalls: true, SockOps: true, Police: true, Ifb: true, VRF: true,
 		Unknown: map[string]string{},
 	}
 }
@@ -43,6 +43,11 @@ func hostOf(policies ...*policy.Policy) Facts {
 	for _, p := range policies {
 		for i, l := range p.Links {
 			f.Links[l.Name] = LinkFacts{Index: 2 + i, Speed: 1e9, TXQueues: 1, Ethernet: true, Root: Qdisc{Kind: "fq_codel", Default: true}, Up: true}
+		}
+		for i, v := range p.VRFs {
+			for _, l := range v.Links {
+				f.Links[l.Name] = LinkFacts{Index: 50 + i, Up: true}
+			}
 		}
 		for _, w := range p.Workloads {
 			for _, s := range w.Match {

@@ -7,11 +7,14 @@ import "github.com/weir-net/weir/internal/policy"
 type State struct {
 	Rules     Rules
 	Links     map[string]LinkState
-	Receives  bool                 // socket_ingress runs, and is of the generation that counts; only Rules.Arriving needs it
-	Holds     bool                 // tcp_memory runs, and is of the generation that counts; only Rules.Memory needs it
-	Contracts map[string]Contract  // the name of a workload -> its contract
-	Memcg     map[ContractID]Memcg // what v1's memory controller holds the TCP sockets of contracts to
-	Groups    map[string]Group     // the name of a workload -> its v1 net_prio group
+	Receives  bool // socket_ingress runs, and is of the generation that counts; only Rules.Arriving needs it
+	Holds     bool // tcp_memory runs, and is of the generation that counts; only Rules.Memory needs it
+	VRFs      map[string]VRF
+	Bound     map[ContractID]string // contracts -> the VRF to which new sockets are bound
+	Binds     bool                  // socket_create runs, and binds; only Bound needs it
+	Contracts map[string]Contract   // the name of a workload -> its contract
+	Memcg     map[ContractID]Memcg  // what v1's memory controller holds the TCP sockets of contracts to
+	Groups    map[string]Group      // the name of a workload -> its v1 net_prio group
 }
 
 // Budgets is how many budgets the programs charge for it.

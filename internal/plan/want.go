@@ -68,6 +68,8 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		workloads: workloads,
 	}
 	w.Contracts = w.IDs.Names
+	w.VRFs, w.Bound = vrfsOf(p, f), boundOf(p, w.IDs)
+	w.Binds = len(w.Bound) > 0
 	w.IDs.Shares, w.IDs.Toward = map[string]map[string]int{}, ids.towardNumbers(p)
 	charged := w.LimitRungs.outsideClasses(p)
 	for _, l := range p.Links {

@@ -17,13 +17,21 @@ import (
 // AttachSockets puts socket_create of this generation on the scope's cgroup, in
 // place of an older one in one step.
 func (g *Generation) AttachSockets(rules plan.Rules, o Options) error {
+	if err := g.fillDomains(o.Domains); err != nil {
+		return err
+	}
 	spec, err := copied(parseSockets)
 	if err != nil {
 		return err
 	}
+	netns := o.Netns
+	if len(o.Domains) == 0 {
+		netns = 0
+	}
 	err = errors.Join(
 		spec.Variables[socketCreateVarTrackExe].Set(len(rules.Exes) > 0),
 		spec.Variables[socketCreateVarController1].Set(int32(o.Controller)),
+		spec.Variables[socketCreateVarNetns].Set(netns),
 	)
 	if err != nil {
 		return fmt.Errorf("set socket_create: %w", err)

@@ -48,6 +48,10 @@ type Options struct {
 
 	Links   int             // how many links it will have
 	Highest plan.ContractID // the highest number of a contract
+
+	Bound   int                        // of how many contracts new sockets are bound to a VRF
+	Domains map[plan.ContractID]Domain // to which; [Generation.AttachSockets] needs to know
+	Netns   uint32                     // inode of the network namespace of the links, where anything is bound
 }
 
 // Room for what comes between two applies: cgroups that are born, and limits of
@@ -64,6 +68,7 @@ const maxLinks = int(linkEgressLinkNumberNO_LINK - linkEgressLinkNumberFIRST_LIN
 var ruleTables = [...]string{
 	linkEgressMapCgroups, linkEgressMapCgroups1, linkEgressMapUsers, linkEgressMapExes, linkEgressMapFlows,
 	linkEgressMapTuples, linkEgressMapLimiter, limitMapLinks, limitMapPrefixes, limitMapBlocs, birthsMapBirthPaths, birthsMapBirthPrefixes, birthsMapBirthNames, birthsMapLosses,
+	socketCreateMapDomains,
 }
 
 // Begin makes the tables of generation n and lets the births write into them:
@@ -157,12 +162,16 @@ func (g *Generation) eachTable(size map[string]int, get func(string, *ebpf.MapSp
 	if err != nil {
 		return err
 	}
+	sockets, err := mapsOf(parseSockets)
+	if err != nil {
+		return err
+	}
 	// Its tables are those of link_egress, types included: from 5.15 to 6.1 the kernel
 	// takes one that has them for another kind than one that has none.
 	inner := egress[linkEgressMapContracts].Copy()
 	inner.MaxEntries = max(g.capacity, 1)
 	for _, name := range ruleTables {
-		spec := cmp.Or(egress[name], births[name], limit[name]).Copy()
+		spec := cmp.Or(egress[name], births[name], limit[name], sockets[name]).Copy()
 		if name == limitMapLinks {
 			spec.InnerMap = inner
 		}
@@ -191,6 +200,7 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthNames:    len(rules.Births.Names),
 		limitMapPrefixes:       len(rules.Toward),
 		limitMapBlocs:          len(rules.Blocs),
+		socketCreateMapDomains: o.Bound,
 		limitMapLinks:          int(linkEgressLinkNumberFIRST_LINK) + o.Links,
 	}
 	if rules.Controller1 != "" {

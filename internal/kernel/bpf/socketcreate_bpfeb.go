@@ -13,6 +13,32 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type socketCreateContract struct {
+	_               structs.HostLayout
+	Priority        uint32
+	Serial          uint16
+	Limited         uint8
+	Prefixes        uint8
+	Together        uint16
+	TogetherPackets uint16
+	Here            uint16
+	HerePackets     uint16
+}
+
+type socketCreateDomain struct {
+	_      structs.HostLayout
+	Device uint32
+	Serial uint16
+	Pad    uint16
+}
+
+type socketCreateExe struct {
+	_      structs.HostLayout
+	Inode  uint64
+	Device uint32
+	Pad    uint32
+}
+
 type socketCreateIdentity struct {
 	_       structs.HostLayout
 	Tag     uint32
@@ -25,10 +51,17 @@ type socketCreateIdentity struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	socketCreateMapCgroups       = "cgroups"
+	socketCreateMapCgroups1      = "cgroups1"
+	socketCreateMapContracts     = "contracts"
+	socketCreateMapDomains       = "domains"
+	socketCreateMapExes          = "exes"
 	socketCreateMapIdentities    = "identities"
 	socketCreateMapTasks         = "tasks"
+	socketCreateMapUsers         = "users"
 	socketCreateProgSocketCreate = "socket_create"
 	socketCreateVarController1   = "controller1"
+	socketCreateVarNetns         = "netns"
 	socketCreateVarTrackExe      = "track_exe"
 )
 
@@ -81,8 +114,14 @@ type socketCreateProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type socketCreateMapSpecs struct {
+	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
+	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
+	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
+	Domains    *ebpf.MapSpec `ebpf:"domains"`
+	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
 	Tasks      *ebpf.MapSpec `ebpf:"tasks"`
+	Users      *ebpf.MapSpec `ebpf:"users"`
 }
 
 // socketCreateVariableSpecs contains global variables before they are loaded into the kernel.
@@ -90,6 +129,7 @@ type socketCreateMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type socketCreateVariableSpecs struct {
 	Controller1 *ebpf.VariableSpec `ebpf:"controller1"`
+	Netns       *ebpf.VariableSpec `ebpf:"netns"`
 	TrackExe    *ebpf.VariableSpec `ebpf:"track_exe"`
 }
 
@@ -113,14 +153,26 @@ func (o *socketCreateObjects) Close() error {
 //
 // It can be passed to loadSocketCreateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socketCreateMaps struct {
+	Cgroups    *ebpf.Map `ebpf:"cgroups"`
+	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
+	Contracts  *ebpf.Map `ebpf:"contracts"`
+	Domains    *ebpf.Map `ebpf:"domains"`
+	Exes       *ebpf.Map `ebpf:"exes"`
 	Identities *ebpf.Map `ebpf:"identities"`
 	Tasks      *ebpf.Map `ebpf:"tasks"`
+	Users      *ebpf.Map `ebpf:"users"`
 }
 
 func (m *socketCreateMaps) Close() error {
 	return _SocketCreateClose(
+		m.Cgroups,
+		m.Cgroups1,
+		m.Contracts,
+		m.Domains,
+		m.Exes,
 		m.Identities,
 		m.Tasks,
+		m.Users,
 	)
 }
 
@@ -129,6 +181,7 @@ func (m *socketCreateMaps) Close() error {
 // It can be passed to loadSocketCreateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socketCreateVariables struct {
 	Controller1 *ebpf.Variable `ebpf:"controller1"`
+	Netns       *ebpf.Variable `ebpf:"netns"`
 	TrackExe    *ebpf.Variable `ebpf:"track_exe"`
 }
 

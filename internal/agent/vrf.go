@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/weir-net/weir/internal/host"
+	"github.com/weir-net/weir/internal/kernel/bpf"
+	"github.com/weir-net/weir/internal/kernel/vrf"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// domains are the scope's VRFs.
+func (a *Agent) domains() vrf.Room { return vrf.Room{RunDir: a.Scope.Run} }
+
+// addVRFs adds the steps that make the VRFs of a policy and move links into them. One that
+// goes stays until the programs have changed over, which bind new sockets to it.
+func (c *change) addVRFs(d *draft) {
+	shall := maps.Clone(d.want.VRFs)
+	in := map[string]bool{}
+	for _, v := range shall {
+		for _, l := range v.Links {
+			in[l] = true
+		}
+	}
+	for name, v := range d.have.VRFs {
+		if _, wanted := shall[name]; !wanted {
+			v.Links = slices.DeleteFunc(slices.Clone(v.Links), func(l string) bool { return in[l] })
+			shall[name] = v
+		}
+	}
+	if len(shall) > 0 {
+		c.add("make VRFs, and move links into them", func() error { return c.reachVRFs(shall) })
+	}
+}
+
+// addUnVRFs adds the step that takes those away that nobody wants any more.
+func (c *change) addUnVRFs(d *draft) {
+	for name := range d.have.VRFs {
+		if _, wanted := d.want.VRFs[name]; !wanted {
+			c.add("move links out of VRFs that go", func() error { return c.reachVRFs(d.want.VRFs) })
+			return
+		}
+	}
+	if len(d.want.VRFs) == 0 {
+		c.removeVRFs()
+	}
+}
+
+func (c *change) reachVRFs(shall map[string]plan.VRF) error {
+	return c.inScope(func() error { return c.domains().Apply(shall, c.breakable) })
+}
+
+// removeVRFs adds the step that takes all VRFs of ours away, if there may be any.
+func (c *change) removeVRFs() {
+	any, err := c.domains().Any()
+	if !any && err == nil {
+		return
+	}
+	c.add("move links out of their VRFs, and remove those", func() error {
+		return c.inScope(func() error { return c.domains().Remove(c.breakable) })
+	})
+}
+
+// readVRFs reads back the VRFs of ours.
+func (a *Agent) readVRFs() (all map[string]plan.VRF, err error) {
+	err = a.inScope(func() error {
+		all, err = a.domains().Read()
+		return err
+	})
+	return all, err
+}
+
+// attachSockets has new sockets followed, and bound to their VRFs, which are there by now.
+func (c *change) attachSockets(w *plan.Want, o bpf.Options) error {
+	if len(w.Bound) > 0 {
+		err := c.inScope(func() error {
+			indexes, err := c.domains().Indexes()
+			if err != nil {
+				return err
+			}
+			o.Domains = map[plan.ContractID]bpf.Domain{}
+			for _, contract := range w.Contracts {
+				if name, ok := w.Bound[contract.ID]; ok {
+					o.Domains[contract.ID] = bpf.Domain{Device: indexes[name], Serial: contract.Serial}
+				}
+			}
+			o.Netns, err = host.NetnsNumber()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.generation.AttachSockets(w.Rules, o)
+}
+
+// readBound says to which VRFs new sockets of contracts are bound.
+func (a *Agent) readBound(g *bpf.Generation) (map[plan.ContractID]string, error) {
+	domains, err := g.Domains()
+	if err != nil || len(domains) == 0 {
+		return nil, err
+	}
+	bound := map[plan.ContractID]string{}
+	err = a.inScope(func() error {
+		indexes, err := a.domains().Indexes()
+		for id, device := range domains {
+			bound[id] = fmt.Sprintf("of device %d, which is gone", device)
+			for name, index := range indexes {
+				if index == device {
+					bound[id] = name
+				}
+			}
+		}
+		return err
+	})
+	return bound, err
+}
+
+// lookAtVRFs finds out what a policy's VRFs need to know, or what is to become of those that
+// are there. Nobody else pays for a look at all routes.
+func (a *Agent) lookAtVRFs(p *policy.Policy, f *plan.Facts) error {
+	any, err := a.domains().Any()
+	if err != nil || !any && !plan.AsksForVRF(p) {
+		return err
+	}
+	if plan.AsksForVRF(p) {
+		probeVRF(&f.Features)
+	}
+	f.Routing, err = a.domains().Look()
+	return err
+}
+
+// probeVRF asks the kernel whether it has routing domains of their own. That may load a
+// module, so it is no part of probe.
+func probeVRF(f *plan.Features) {
+	err := host.ProbeVRF()
+	f.VRF = err == nil
+	if err != nil && !errors.Is(err, ebpf.ErrNotSupported) {
+		f.Unknown[plan.FeatureVRF] = err.Error()
+	}
+}

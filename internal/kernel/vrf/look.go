@@ -1,0 +1,91 @@
+package vrf
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// Look says what the namespace has of routing domains and tables, as far as a policy needs
+// to know it.
+func (r Room) Look() (plan.Routing, error) {
+	f := plan.Routing{Ours: map[string]uint32{}, Masters: map[string]string{}, Tables: map[uint32]string{}, Shared: map[string]string{}, Default: map[string]bool{}}
+	m, err := r.load()
+	if err != nil {
+		return f, err
+	}
+	ours := map[uint32]bool{}
+	for name, table := range m.Made {
+		f.Ours[name], ours[table] = table, true
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return f, fmt.Errorf("list links: %w", err)
+	}
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	use := func(table uint32, by string) {
+		if !ours[table] {
+			f.Tables[table] = cmp.Or(f.Tables[table], by)
+		}
+	}
+	for _, l := range links {
+		a := l.Attrs()
+		if v, ok := l.(*netlink.Vrf); ok {
+			use(v.Table, "vrf "+a.Name)
+		}
+		if a.MasterIndex != 0 {
+			f.Masters[a.Name] = names[a.MasterIndex]
+		}
+	}
+	for _, family := range families() {
+		rules, err := listRules(family)
+		if err != nil {
+			return f, err
+		}
+		for _, m := range rules {
+			if r := ruleOf(m); !r.l3mdev {
+				use(r.table, fmt.Sprintf("a rule of priority %d", r.priority))
+			}
+		}
+		routes, err := listRoutes(family)
+		if err != nil {
+			return f, err
+		}
+		for _, m := range routes {
+			use(tableOf(m), "routes")
+			note(&f, m, names, ours)
+		}
+	}
+	return f, nil
+}
+
+// note notes a route of several devices, and a default route.
+func note(f *plan.Routing, m message, names map[int]string, ours map[uint32]bool) {
+	if !carried(m) {
+		return
+	}
+	var devices []string
+	for _, index := range linksOf(m) {
+		if name := names[index]; !slices.Contains(devices, name) {
+			devices = append(devices, name)
+		}
+	}
+	table := tableOf(m)
+	for _, name := range devices {
+		if len(devices) > 1 {
+			f.Shared[name] = cmp.Or(f.Shared[name], words(m)+" by "+strings.Join(devices, " and "))
+		}
+		if m.head[1] == 0 && (table == unix.RT_TABLE_MAIN || ours[table]) {
+			f.Default[name] = true
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package vrf
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// A place is where a link is, and where it shall be: the names of VRFs, "" for none.
+type place struct {
+	name   string // of the link
+	is     string
+	shall  string
+	master int // index of what it is enslaved to
+}
+
+// move brings all links to where they shall be.
+func (w *work) move(want map[string]plan.VRF) error {
+	places, err := w.places(want)
+	if err != nil {
+		return err
+	}
+	if l := w.memory.Moving; l != nil { // somebody was cut off: what these links had is known from then
+		if err := w.carry(places, l); err != nil {
+			return err
+		}
+	}
+	from := map[int]uint32{}
+	for index, p := range places {
+		if p.is != p.shall {
+			from[index] = w.tableOf(p.is)
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	var l *luggage
+	var names []string
+	for index := range from {
+		names = append(names, places[index].name)
+	}
+	slices.Sort(names)
+	err = w.step("remember addresses, routes and neighbours of "+strings.Join(names, ", "), func() (err error) {
+		if l, err = pack(from); err != nil {
+			return err
+		}
+		for index := range from {
+			if l.AcceptDAD[index], err = readSysctl(acceptDAD(places[index].name)); err != nil {
+				l.AcceptDAD[index] = "" // no IPv6
+			}
+			if p := places[index]; p.shall != "" {
+				w.memory.Placed[index] = p.shall
+			}
+		}
+		w.memory.Moving = l
+		return w.room.save(w.memory)
+	})
+	if err != nil {
+		return err
+	}
+	return w.carry(places, l)
+}
+
+// tableOf is the table by which a link goes that is in a VRF, or in none.
+func (w *work) tableOf(vrf string) uint32 {
+	return cmp.Or(w.memory.Made[vrf], mainTable)
+}
+
+// places says of all links that are ours to move where they are. Those that are gone are
+// forgotten.
+func (w *work) places(want map[string]plan.VRF) (map[int]place, error) {
+	all, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	names, shall := map[int]string{}, map[string]string{}
+	for _, l := range all {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	for name, v := range want {
+		for _, link := range v.Links {
+			shall[link] = name
+		}
+	}
+	places := map[int]place{}
+	for _, l := range all {
+		a := l.Attrs()
+		p := place{name: a.Name, shall: shall[a.Name], master: a.MasterIndex}
+		if master := names[a.MasterIndex]; a.MasterIndex != 0 {
+			if _, ours := w.memory.Made[master]; ours {
+				p.is = master
+			}
+		}
+		_, placed := w.memory.Placed[a.Index]
+		if p.shall != "" || placed && p.is != "" || w.memory.Moving != nil && w.memory.Moving.has(a.Index) {
+			places[a.Index] = p
+		}
+		delete(shall, a.Name)
+	}
+	for link := range shall {
+		return nil, fmt.Errorf("move %s into vrf %s: no such link", link, shall[link])
+	}
+	maps.DeleteFunc(w.memory.Placed, func(index int, _ string) bool { return names[index] == "" })
+	return places, nil
+}
+
+// carry moves the links that luggage is of, each in one go with all that it had, and forgets.
+func (w *work) carry(places map[int]place, l *luggage) error {
+	to := map[int]uint32{}
+	links := slices.Sorted(maps.Keys(l.From))
+	for _, index := range links {
+		to[index] = w.tableOf(places[index].shall)
+	}
+	for _, index := range links {
+		p, there := places[index]
+		if !there {
+			continue
+		}
+		what := "move " + p.name + " into vrf " + p.shall
+		if p.shall == "" {
+			what = "move " + p.name + " out of vrf " + p.is
+		}
+		err := w.step(what, func() error { return w.enslave(index, p, l, to[index]) })
+		if err != nil {
+			return err
+		}
+		p.is = p.shall
+		places[index] = p
+	}
+	if err := l.unpack(to, w.step); err != nil {
+		return err
+	}
+	return w.step("forget what moved links had", func() error {
+		for _, index := range links {
+			p, there := places[index]
+			if there && l.AcceptDAD[index] != "" {
+				if err := writeSysctl(acceptDAD(p.name), l.AcceptDAD[index]); err != nil {
+					return err
+				}
+			}
+			if !there || p.shall == "" {
+				delete(w.memory.Placed, index)
+			}
+		}
+		w.memory.Moving = nil
+		return w.room.save(w.memory)
+	})
+}
+
+// enslave moves one link, and has what comes from its addresses follow.
+func (w *work) enslave(index int, p place, l *luggage, to uint32) error {
+	if err := w.follow(index, l, to); err != nil {
+		return err
+	}
+	if p.is == p.shall {
+		return nil
+	}
+	if l.AcceptDAD[index] != "" { // else an address that comes back is of no use for a second
+		if err := writeSysctl(acceptDAD(p.name), "0"); err != nil {
+			return err
+		}
+	}
+	link := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: p.name, Index: index}}
+	if p.shall == "" {
+		return netlink.LinkSetNoMaster(link)
+	}
+	v, err := device(p.shall)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return errors.New("the vrf is gone")
+	}
+	return netlink.LinkSetMasterByIndex(link, v.Attrs().Index)
+}
+
+func acceptDAD(link string) string { return "net/ipv6/conf/" + link + "/accept_dad" }
+
+// follow sends what comes from a link's addresses by the table that the link goes to:
+// sockets of connections that are open are bound to no VRF. An address that another link has
+// too tells nothing. In the main table all that needs no rule.
+func (w *work) follow(index int, l *luggage, to uint32) error {
+	m := w.memory
+	addresses, err := l.addresses(index)
+	if err != nil {
+		return err
+	}
+	err = w.dropSources(func(s source) bool { return s.Table != to && slices.Contains(addresses, s.Address) })
+	if err != nil || to == mainTable {
+		return err
+	}
+	elsewhere, err := addressesBut(l)
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		s := source{a, to}
+		if elsewhere[a] || slices.Contains(m.Sources, s) {
+			continue
+		}
+		m.Sources = append(m.Sources, s)
+	}
+	if err := w.room.save(m); err != nil {
+		return err
+	}
+	for _, s := range m.Sources {
+		if err := addRule(sourceRule(s)); err != nil {
+			return fmt.Errorf("add a rule for %s: %w", s.Address, err)
+		}
+	}
+	return nil
+}
+
+// dropSources takes some rules of addresses away.
+func (w *work) dropSources(some func(source) bool) error {
+	m := w.memory
+	for _, s := range m.Sources {
+		if !some(s) {
+			continue
+		}
+		if err := deleteRule(sourceRule(s)); err != nil {
+			return fmt.Errorf("delete the rule for %s: %w", s.Address, err)
+		}
+	}
+	m.Sources = slices.DeleteFunc(m.Sources, some)
+	return w.room.save(m)
+}
+
+// addressesBut are the addresses of all devices but those that move.
+func addressesBut(l *luggage) (map[netip.Addr]bool, error) {
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, fmt.Errorf("list addresses: %w", err)
+	}
+	others := map[netip.Addr]bool{}
+	for _, a := range all {
+		if ip, ok := netip.AddrFromSlice(a.IP); ok && !l.has(a.LinkIndex) {
+			others[ip.Unmap()] = true
+		}
+	}
+	return others, nil
+}

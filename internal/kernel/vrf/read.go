@@ -1,0 +1,119 @@
+package vrf
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/weir-net/weir/internal/plan"
+)
+
+// Read reads back the VRFs that were made, by their names; one that is not there is missing.
+// Of links it tells those that were moved. It changes nothing.
+func (r Room) Read() (map[string]plan.VRF, error) {
+	m, err := r.load()
+	if err != nil || len(m.Made) == 0 {
+		return nil, err
+	}
+	common, err := m.lacks()
+	if err != nil {
+		return nil, err
+	}
+	links, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	found := map[string]plan.VRF{}
+	for name := range m.Made {
+		v, err := device(name)
+		if err != nil {
+			return nil, err
+		}
+		if v == nil {
+			continue
+		}
+		is := plan.VRF{Table: v.Table}
+		if is.Lacks, err = lacksOf(v); err != nil {
+			return nil, err
+		}
+		is.Lacks = append(is.Lacks, common...)
+		for _, l := range links {
+			a := l.Attrs()
+			if _, ours := m.Placed[a.Index]; ours && a.MasterIndex == v.Attrs().Index {
+				is.Links = append(is.Links, a.Name)
+			}
+		}
+		slices.Sort(is.Links)
+		found[name] = is
+	}
+	return found, nil
+}
+
+// Indexes are the numbers of the devices of the VRFs that were made, by their names.
+func (r Room) Indexes() (map[string]int, error) {
+	m, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]int{}
+	for name := range m.Made {
+		v, err := device(name)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			all[name] = v.Attrs().Index
+		}
+	}
+	return all, nil
+}
+
+// lacks says in words what all VRFs of ours lack.
+func (m *memory) lacks() (lacks []string, err error) {
+	if m.Moving != nil {
+		lacks = append(lacks, "links are on their way")
+	}
+	for _, name := range slices.Sorted(maps.Keys(sysctls)) {
+		value, err := readSysctl(name)
+		if err != nil {
+			return nil, err
+		}
+		if value != sysctls[name] {
+			lacks = append(lacks, fmt.Sprintf("%s is %s", strings.ReplaceAll(name, "/", "."), value))
+		}
+	}
+	for _, family := range families() {
+		rules, err := listRules(family)
+		if err != nil {
+			return nil, err
+		}
+		l3mdev, first, last, err := rulesAre(family)
+		switch {
+		case err != nil:
+			return nil, err
+		case !l3mdev:
+			lacks = append(lacks, "no rule asks the tables of VRFs"+ofFamily(family))
+		case first || !last:
+			lacks = append(lacks, "the local table is not asked after those of VRFs"+ofFamily(family))
+		}
+		there := map[string]bool{}
+		for _, r := range rules {
+			there[sourceWords(r)] = true
+		}
+		for _, s := range m.Sources {
+			if familyOf(s.Address) == family && !there[sourceWords(sourceRule(s))] {
+				lacks = append(lacks, fmt.Sprintf("no rule sends what comes from %s by its table", s.Address))
+			}
+		}
+	}
+	return lacks, nil
+}
+
+// sourceWords tells one rule of an address from another.
+func sourceWords(m message) string {
+	r := ruleOf(m)
+	return fmt.Sprint(r.priority, r.table, m.head[2], m.get(fraSource))
+}

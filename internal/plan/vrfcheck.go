@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+// AsksForVRF reports whether a policy needs to know if the kernel has VRFs. To find out may
+// load a module, so that is asked only then.
+func AsksForVRF(p *policy.Policy) bool { return len(p.VRFs) > 0 }
+
+// checkVRFs holds the VRFs of a policy against the host: what would be in the way is told
+// before anything is touched.
+func checkVRFs(p *policy.Policy, f Facts, add addFunc) {
+	for _, v := range p.VRFs {
+		object := fmt.Sprintf("vrf %q", v.Name)
+		if f.Root && f.Features.lacks(f.Features.VRF, FeatureVRF) {
+			add(v.Span, "boot a kernel with CONFIG_NET_VRF; some distributions keep the module vrf in a package of more modules",
+				"%s: kernel has no VRF", object)
+			continue
+		}
+		_, ours := f.Routing.Ours[v.Name]
+		if _, there := f.Links[v.Name]; there && !ours {
+			add(v.Span, "give it another name; what is there is not Weir's", "%s: a device of that name is there already", object)
+		}
+		if by := f.Routing.Tables[v.Table]; v.Table != 0 && by != "" {
+			add(v.TableSpan, "take another, or leave it out for one that is free", "%s: table %d is in use: %s", object, v.Table, by)
+		}
+		for _, l := range v.Links {
+			checkVRFLink(object, v, l, f, add)
+		}
+	}
+}
+
+func checkVRFLink(object string, v policy.VRF, l policy.VRFLink, f Facts, add addFunc) {
+	if _, ok := f.Links[l.Name]; !ok {
+		add(l.Span, policy.DidYouMean(l.Name, slices.Sorted(maps.Keys(f.Links)), "ip link shows what there is"), "no interface %q here", l.Name)
+		return
+	}
+	if master := f.Routing.Masters[l.Name]; master != "" {
+		if _, ours := f.Routing.Ours[master]; !ours {
+			add(l.Span, "move "+master+" instead, or ip link set "+l.Name+" nomaster", "%s: %s is enslaved to %s already", object, l.Name, master)
+		}
+	}
+	if route := f.Routing.Shared[l.Name]; route != "" && !sharedWithin(v, f, l.Name) {
+		add(l.Span, "move both, or neither", "%s: a route of %s is of another link too, which stays: %s", object, l.Name, route)
+	}
+}
+
+// sharedWithin reports whether all links that share a route with one are in the VRF too.
+func sharedWithin(v policy.VRF, f Facts, link string) bool {
+	for other, route := range f.Routing.Shared {
+		if route == f.Routing.Shared[link] && !slices.Contains(v.LinkNames(), other) {
+			return false
+		}
+	}
+	return true
+}
+
+// checkBound asks for what binds new sockets: a program of a cgroup, which reads the
+// kernel's own types.
+func (f Facts) checkBound(w policy.Workload, add addFunc) {
+	object, at := fmt.Sprintf("workload %q", w.Name), w.Contract.VRFSpan
+	if f.Cgroup2 == "" {
+		add(at, f.mountCgroup2(), "%s: no cgroup2 mount here: no program sees sockets being made", object)
+	}
+	switch {
+	case !f.Root:
+	case f.Features.lacks(f.Features.SockCreate, FeatureSockCreate):
+		add(at, "weir vrf service binds a unit by other means", "%s: kernel runs no program where sockets are made (no cgroup/sock_create)", object)
+	case f.Features.lacks(f.Features.BTF, FeatureBTF):
+		add(at, "weir vrf service binds a unit by other means", "%s: kernel does not describe its own types (no BTF)", object)
+	}
+}
+
+// CutOff says which link by which the host reaches everything else moves into a VRF, or out
+// of one: "" if there is none. Who is connected by it may lose that.
+func CutOff(have State, want *Want, f Facts) string {
+	domain := func(vrfs map[string]VRF) map[string]string {
+		in := map[string]string{}
+		for name, v := range vrfs {
+			for _, l := range v.Links {
+				in[l] = name
+			}
+		}
+		return in
+	}
+	is, shall := domain(have.VRFs), domain(want.VRFs)
+	stays := false
+	var moves []string
+	for l := range f.Routing.Default {
+		if is[l] == shall[l] {
+			stays = true
+		} else {
+			moves = append(moves, l)
+		}
+	}
+	if stays || len(moves) == 0 {
+		return ""
+	}
+	slices.Sort(moves)
+	return moves[0]
+}
