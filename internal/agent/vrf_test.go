@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,14 +41,69 @@ func (b *bench) routing() string {
 	return text.String()
 }
 
-// TestVRF moves a link into a VRF and back: with all that it had, and with its reachability.
+// furnish gives the bench's link all kinds of what moves with it, and waits until no address
+// is new.
+func (b *bench) furnish(t *testing.T) {
+	t.Helper()
+	far4, far6 := b.far.IPv4.Addr(), b.far.IPv6.Addr()
+	for _, args := range []string{
+		fmt.Sprintf("addr add %s/24 dev LINK", far4.Next()),
+		"addr add 192.0.2.1 peer 192.0.2.2 dev LINK label LINK:p",
+		"-6 addr add 2001:db8:7::1/64 dev LINK nodad noprefixroute",
+		fmt.Sprintf("route add default via %s dev LINK proto dhcp metric 100", far4),
+		fmt.Sprintf("route add default via %s dev LINK metric 200 mtu 1400 src %s", far4, far4.Next()),
+		"route add 198.51.100.0/24 dev LINK scope link",
+		"route add 203.0.113.0/24 via 192.0.2.77 dev LINK onlink",
+		fmt.Sprintf("route add 203.0.113.0/25 nexthop via %s dev LINK weight 2 nexthop via 192.0.2.2 dev LINK", far4),
+		fmt.Sprintf("route add 203.0.113.128/25 via %s dev LINK table 77", far4),
+		"-6 route add default via fe80::1 dev LINK proto ra metric 1024",
+		fmt.Sprintf("-6 route add 2001:db8:8::/48 via %s dev LINK", far6),
+		fmt.Sprintf("-6 route add 2001:db8:9::/48 metric 5 nexthop via %s dev LINK nexthop via fe80::1 dev LINK", far6),
+		"neigh add 198.51.100.7 lladdr 02:00:00:00:00:07 dev LINK nud permanent",
+		"-6 neigh add fe80::1 lladdr 02:00:00:00:00:01 dev LINK nud permanent",
+	} {
+		b.here.Output("ip", strings.Fields(strings.ReplaceAll(args, "LINK", b.link.Name))...)
+	}
+	until(t, "no address is new", func() bool { return !strings.Contains(b.routing(), " tentative") })
+}
+
+// routes are those of a table by the bench's link, sorted.
+func (b *bench) routes(table string) string {
+	lines := append(strings.Split(b.here.Output("ip", "route", "show", "table", table, "dev", b.link.Name), "\n"),
+		strings.Split(b.here.Output("ip", "-6", "route", "show", "table", table, "dev", b.link.Name), "\n")...)
+	lines = slices.DeleteFunc(lines, func(l string) bool {
+		return l == "" || strings.HasPrefix(l, "local ") || strings.HasPrefix(l, "broadcast ") || strings.HasPrefix(l, "multicast ") || strings.HasPrefix(l, "anycast ")
+	})
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// TestVRF moves a link into a VRF and back: with all that it had, with what it reaches, and
+// with the connections that were open.
 func TestVRF(t *testing.T) {
+	testutil.Proves(t, testutil.VRF)
 	testutil.Needs(t, "vrf link", "ip", "ping")
 	b := newBench(t)
-	until(t, "no address is new", func() bool { return !strings.Contains(b.routing(), " tentative") })
-	before := b.routing()
+	b.furnish(t)
+	before, routes := b.routing(), b.routes("main")
 	open := []*session{b.session(t, b.far.IPv4.Addr()), b.session(t, b.far.IPv6.Addr())}
 	b.apply(t, b.mgmtPolicy())
+	if diff := cmp.Diff(routes, b.routes("1000")); diff != "" {
+		t.Errorf("routes of the VRF (-before +there)\n%s", diff)
+	}
+	if left := b.routes("main"); left != "" {
+		t.Errorf("left in the main table:\n%s", left)
+	}
+	for _, want := range []string{
+		"route show table 77: 203.0.113.128/25", "neigh show dev LINK nud permanent: 198.51.100.7", "-6 neigh show dev LINK nud permanent: fe80::1",
+		"addr show dev LINK: scope global LINK:p", "addr show dev mgmt: inet 127.0.0.1/8", "addr show dev mgmt: inet6 ::1/128",
+		"rule: 1000:\tfrom all lookup [l3mdev-table]", "vrf: mgmt", "route get vrf mgmt 127.0.0.53: dev mgmt",
+	} {
+		args, has, _ := strings.Cut(strings.ReplaceAll(want, "LINK", b.link.Name), ": ")
+		if out := b.here.Output("ip", strings.Fields(args)...); !strings.Contains(out, has) {
+			t.Errorf("ip %s has no %q:\n%s", args, has, out)
+		}
+	}
 	for _, to := range []string{b.far.IPv4.Addr().String(), b.far.IPv6.Addr().String()} {
 		if out := b.here.Output("ip", "route", "get", "vrf", "mgmt", to); !strings.Contains(out, "dev "+b.link.Name+" table 1000") {
 			t.Errorf("route to %s: %s", to, out)
@@ -63,6 +119,10 @@ func TestVRF(t *testing.T) {
 	if again := b.apply(t, b.mgmtPolicy()); len(again) != 0 {
 		t.Errorf("once more it changes %v", again)
 	}
+	b.apply(t, strings.Replace(b.mgmtPolicy(), "1000", "1001", 1)) // by the main table
+	if diff := cmp.Diff(routes, b.routes("1001")); diff != "" {
+		t.Errorf("routes of another table (-before +there)\n%s", diff)
+	}
 	if err := b.Reset(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +133,67 @@ func TestVRF(t *testing.T) {
 		c.lives(t, "after the reset")
 	}
 	b.passes(t)
+}
+
+// driftsOfVRF takes away what makes a VRF, each thing in turn: status says so, and an apply
+// mends it.
+func (b *bench) driftsOfVRF(t *testing.T) {
+	t.Helper()
+	for _, args := range []string{
+		"link set LINK nomaster", "link set mgmt down", "addr del 127.0.0.1/8 dev mgmt", "rule del pref 1000", "-6 rule add pref 0 lookup local",
+		"route del unreachable default table 1000 metric 4278198272", "rule del pref 1001 from " + b.link.IPv4.Addr().String(), "link del mgmt",
+	} {
+		b.here.Output("ip", strings.Fields(strings.ReplaceAll(args, "LINK", b.link.Name))...)
+		if s, err := b.Status(context.Background()); err != nil || s.OK || len(s.Differences) != 1 || s.Promises[0].Verdict != plan.Broken {
+			t.Errorf("ip %s: status %+v, %v", args, s, err)
+		}
+		if changes := b.apply(t, b.mgmtPolicy()); len(changes) != 1 {
+			t.Errorf("ip %s: an apply changes %v", args, changes)
+		}
+	}
+}
+
+// TestKilledVRF kills an apply that moves a link, and a reset, at every place: what is left is
+// finished or undone, with all that the link had.
+func TestKilledVRF(t *testing.T) {
+	testutil.Proves(t, testutil.Undo)
+	testutil.Needs(t, "vrf link", "ip")
+	b := newBench(t)
+	b.furnish(t)
+	before, routes := b.routing(), b.routes("main")
+	for _, v := range []victim{{Verb: "apply", Policy: b.mgmtPolicy()}, {Verb: "reset"}} {
+		for v.KillAt = 1; ; v.KillAt += stride(2) {
+			if v.Verb == "reset" {
+				b.apply(t, b.mgmtPolicy())
+			}
+			if !b.suffer(t, v) {
+				break
+			}
+			if s, err := b.Status(context.Background()); err != nil || s.Unfinished == nil || s.OK {
+				t.Fatalf("%s, place %d: status %+v, %v", v.Verb, v.KillAt, s, err)
+			}
+			if v.KillAt/stride(2)%2 == 0 {
+				if _, err := b.tryApply(b.mgmtPolicy()); err != nil {
+					t.Fatalf("%s, place %d: apply: %v", v.Verb, v.KillAt, err)
+				}
+				if diff := cmp.Diff(routes, b.routes("1000")); diff != "" {
+					t.Fatalf("%s, place %d: finished, it has (-want +has)\n%s", v.Verb, v.KillAt, diff)
+				}
+			}
+			if err := b.Reset(context.Background()); err != nil {
+				t.Fatalf("%s, place %d: reset: %v", v.Verb, v.KillAt, err)
+			}
+			if diff := cmp.Diff(before, b.routing()); diff != "" {
+				t.Fatalf("%s, place %d: reset left (-before +after)\n%s", v.Verb, v.KillAt, diff)
+			}
+		}
+		if v.KillAt < 10 {
+			t.Errorf("%s: only %d places to break off", v.Verb, v.KillAt)
+		}
+		if err := b.Reset(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A session is an open TCP connection from here to there, and back.
@@ -167,4 +288,5 @@ func TestVRFOfWorkload(t *testing.T) {
 	if changes := b.apply(t, b.mgmtPolicy()); len(changes) != 3 {
 		t.Errorf("without workloads it changes %v", changes)
 	}
+	b.driftsOfVRF(t)
 }

@@ -19,6 +19,7 @@ const (
 	LimitQueued Promise = "limit in a queue"
 	LimitOfLink Promise = "limit of a link"
 	Memory      Promise = "memory"
+	VRF         Promise = "vrf"
 	NetPrio     Promise = "net_prio"
 	V1Path      Promise = "v1 path"
 	Drift       Promise = "drift"

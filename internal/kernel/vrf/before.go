@@ -15,10 +15,10 @@ import (
 
 // before is what holds for all VRFs of a namespace, as it was without ours.
 type before struct {
-	Sysctls    map[string]string `json:"sysctls"`
-	L3mdev     map[uint8]bool    `json:"l3mdev"` // family -> there was such a rule
-	LocalFirst map[uint8]bool    `json:"local_first"`
-	LocalLast  map[uint8]bool    `json:"local_last"`
+	Sysctls    map[string]string  `json:"sysctls"`
+	L3mdev     map[uint8]bool     `json:"l3mdev"`      // family -> there was such a rule
+	LocalFirst map[uint8][]uint32 `json:"local_first"` // family -> priorities of the local table before it
+	LocalLast  map[uint8][]uint32 `json:"local_last"`  // and after it
 }
 
 // sysctls are what services outside of any VRF need to answer in all.
@@ -28,7 +28,7 @@ var sysctls = map[string]string{
 }
 
 func lookBefore() (*before, error) {
-	b := &before{map[string]string{}, map[uint8]bool{}, map[uint8]bool{}, map[uint8]bool{}}
+	b := &before{map[string]string{}, map[uint8]bool{}, map[uint8][]uint32{}, map[uint8][]uint32{}}
 	for name := range sysctls {
 		value, err := readSysctl(name)
 		if err != nil {

@@ -35,7 +35,7 @@ func pack(from map[int]uint32) (*luggage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
-	for _, m := range addresses {
+	for _, m := range slices.Backward(addresses) { // the kernel puts a new one first
 		if l.has(int(native.Uint32(m.head[4:]))) {
 			l.Addresses = append(l.Addresses, askedAddress(m).bytes())
 		}

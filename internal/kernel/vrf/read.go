@@ -86,34 +86,22 @@ func (m *memory) lacks() (lacks []string, err error) {
 		}
 	}
 	for _, family := range families() {
-		rules, err := listRules(family)
-		if err != nil {
-			return nil, err
-		}
 		l3mdev, first, last, err := rulesAre(family)
 		switch {
 		case err != nil:
 			return nil, err
 		case !l3mdev:
 			lacks = append(lacks, "no rule asks the tables of VRFs"+ofFamily(family))
-		case first || !last:
+		case len(first) > 0 || len(last) == 0:
 			lacks = append(lacks, "the local table is not asked after those of VRFs"+ofFamily(family))
 		}
-		there := map[string]bool{}
-		for _, r := range rules {
-			there[sourceWords(r)] = true
+		lost, err := m.lostSources(family)
+		if err != nil {
+			return nil, err
 		}
-		for _, s := range m.Sources {
-			if familyOf(s.Address) == family && !there[sourceWords(sourceRule(s))] {
-				lacks = append(lacks, fmt.Sprintf("no rule sends what comes from %s by its table", s.Address))
-			}
+		for _, s := range lost {
+			lacks = append(lacks, fmt.Sprintf("no rule sends what comes from %s by its table", s.Address))
 		}
 	}
 	return lacks, nil
-}
-
-// sourceWords tells one rule of an address from another.
-func sourceWords(m message) string {
-	r := ruleOf(m)
-	return fmt.Sprint(r.priority, r.table, m.head[2], m.get(fraSource))
 }

@@ -24,7 +24,6 @@ const (
 const (
 	l3mdevPriority = 1000
 	sourcePriority = 1001
-	localFirst     = 0
 	localLast      = 32765
 )
 
@@ -110,21 +109,27 @@ func addRule(m message) error {
 	return send(unix.RTM_NEWRULE, unix.NLM_F_CREATE|unix.NLM_F_EXCL, m, unix.EEXIST)
 }
 
+// deleteRule takes a rule away, whoever made it.
 func deleteRule(m message) error {
-	return send(unix.RTM_DELRULE, 0, m, unix.ENOENT, unix.EAFNOSUPPORT, unix.EOPNOTSUPP)
+	return send(unix.RTM_DELRULE, 0, m.without(fraProtocol), unix.ENOENT, unix.EAFNOSUPPORT, unix.EOPNOTSUPP)
 }
 
-// rulesAre says what the rules of a family are like.
-func rulesAre(family uint8) (l3mdev, localFirst, localLast bool, err error) {
+// rulesAre says what the rules of a family are like: whether the tables of VRFs are asked, and
+// at which priorities the local table is before and after them.
+func rulesAre(family uint8) (l3mdev bool, localFirst, localLast []uint32, err error) {
 	all, err := listRules(family)
 	if err != nil {
-		return false, false, false, err
+		return false, nil, nil, err
 	}
 	for _, m := range all {
 		r := ruleOf(m)
 		l3mdev = l3mdev || r.l3mdev
-		localFirst = localFirst || r.isLocal() && r.priority < l3mdevPriority
-		localLast = localLast || r.isLocal() && r.priority > l3mdevPriority
+		switch {
+		case r.isLocal() && r.priority < l3mdevPriority:
+			localFirst = append(localFirst, r.priority)
+		case r.isLocal():
+			localLast = append(localLast, r.priority)
+		}
 	}
 	return l3mdev, localFirst, localLast, nil
 }
@@ -137,25 +142,58 @@ func (w *work) rules() error {
 		if err != nil {
 			return err
 		}
+		lost, err := w.memory.lostSources(family)
+		if err != nil {
+			return err
+		}
+		for _, s := range lost {
+			if err := w.step("send what comes from "+s.Address.String()+" by its table", func() error { return addRule(sourceRule(s)) }); err != nil {
+				return err
+			}
+		}
 		if !l3mdev {
 			if err := w.step("ask the tables of VRFs by a rule"+ofFamily(family), func() error { return addRule(l3mdevRule(family)) }); err != nil {
 				return err
 			}
 		}
-		if !last {
+		if len(last) == 0 {
 			err := w.step("ask the local table after those of VRFs"+ofFamily(family), func() error { return addRule(localRule(family, localLast)) })
 			if err != nil {
 				return err
 			}
 		}
-		if first {
-			err := w.step("ask the local table first no more"+ofFamily(family), func() error { return deleteRule(localRule(family, localFirst)) })
+		for _, priority := range first {
+			err := w.step("ask the local table first no more"+ofFamily(family), func() error { return deleteRule(localRule(family, priority)) })
 			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// lostSources are the rules of addresses of a family that are not there.
+func (m *memory) lostSources(family uint8) (lost []source, err error) {
+	rules, err := listRules(family)
+	if err != nil {
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, r := range rules {
+		there[sourceWords(r)] = true
+	}
+	for _, s := range m.Sources {
+		if familyOf(s.Address) == family && !there[sourceWords(sourceRule(s))] {
+			lost = append(lost, s)
+		}
+	}
+	return lost, nil
+}
+
+// sourceWords tells one rule of an address from another.
+func sourceWords(m message) string {
+	r := ruleOf(m)
+	return fmt.Sprint(r.priority, r.table, m.head[2], m.get(fraSource))
 }
 
 func ofFamily(family uint8) string {
@@ -174,12 +212,12 @@ const (
 // restoreRules puts the rules back as they were.
 func restoreRules(was *before) error {
 	for _, family := range families() {
-		if was.LocalFirst[family] {
-			if err := addRule(localRule(family, localFirst)); err != nil {
+		for _, priority := range was.LocalFirst[family] {
+			if err := addRule(localRule(family, priority)); err != nil {
 				return err
 			}
 		}
-		if !was.LocalLast[family] {
+		if len(was.LocalLast[family]) == 0 {
 			if err := deleteRule(localRule(family, localLast)); err != nil {
 				return err
 			}

@@ -42,6 +42,7 @@ var promises = []promise{
 	{testutil.LimitQueued, "A limit of one link is kept in a queue", []string{"edt", "htb"}, false},
 	{testutil.LimitOfLink, "A limit of a link itself is kept", []string{"pace", "police", "ifb"}, false},
 	{testutil.Memory, "What TCP sockets hold in memory is bounded", nil, false},
+	{testutil.VRF, "A link moves into a VRF with all that it has, and its connections live on", nil, false},
 	{testutil.Drift, "Status names what others have changed", nil, false},
 	{testutil.Undo, "Killed at any step, apply is finished or undone without a trace", nil, false},
 }
