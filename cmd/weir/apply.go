@@ -50,7 +50,8 @@ policy, or a plan that weir plan -o saved; it may be - for standard input.
 
 With --confirm everything is taken back after that time unless weir confirm
 comes before, even if this session is dead by then. Where the change touches the
-link that carries your ssh session, this or --accept-risk=lose-ssh is needed.`,
+link that carries your ssh session, or moves the last link with a default route
+into a VRF or out of it, this or --accept-risk=lose-ssh is needed.`,
 		Example: `  sudo weir apply --confirm 90s policy.yaml
   sudo weir confirm
   sudo weir apply today.plan                     a plan that weir plan -o saved`,
@@ -87,7 +88,7 @@ func (c *cli) runApply(cmd *cobra.Command, file string, f applyFlags) error {
 			}
 		}
 		if f.confirm == 0 && f.risk == "" {
-			return c.keepSSH(a, proposed.Differences, file)
+			return c.keepReach(a, proposed, file)
 		}
 		return nil
 	}

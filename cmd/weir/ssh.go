@@ -9,13 +9,31 @@ import (
 
 	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/host"
-	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/workload"
 )
 
-// keepSSH refuses a change of a link that carries the ssh session of the one who
-// asks for it.
-func (c *cli) keepSSH(a *agent.Agent, changes []plan.Difference, file string) error {
+// keepReach refuses a change after which somebody may not reach the host any more: one of the
+// link that carries the ssh session of the one who asks for it, or one that moves the last
+// default route into another routing domain.
+func (c *cli) keepReach(a *agent.Agent, proposed agent.Proposal, file string) error {
+	if err := c.keepSSH(a, proposed, file); err != nil {
+		return err
+	}
+	if link := proposed.CutsOff; link != "" {
+		return risky(fmt.Errorf("apply: link %s: %w", link, agent.ErrCutOff), file)
+	}
+	return nil
+}
+
+// risky says how a change is made that may cut somebody off.
+func risky(err error, file string) error {
+	return &hinted{err, []string{
+		shellLine([]string{"weir", "apply", "--confirm", "90s", file}) + "   takes all back unless you confirm it",
+		shellLine([]string{"weir", "apply", "--accept-risk=lose-ssh", file}) + "   does not",
+	}}
+}
+
+func (c *cli) keepSSH(a *agent.Agent, proposed agent.Proposal, file string) error {
 	client, ok := c.sshClient()
 	if !ok {
 		return nil
@@ -29,13 +47,15 @@ func (c *cli) keepSSH(a *agent.Agent, changes []plan.Difference, file string) er
 		c.warn("which link carries your ssh session is not known: %v", err)
 		return nil
 	}
-	for _, d := range changes {
-		name, isLink := strings.CutPrefix(d.Object, "link ")
-		if isLink && slices.Contains(carriers, name) {
-			return &hinted{fmt.Errorf("apply: link %s: %w (from %s)", name, agent.ErrLoseSSH, client), []string{
-				shellLine([]string{"weir", "apply", "--confirm", "90s", file}) + "   takes all back unless you confirm it",
-				shellLine([]string{"weir", "apply", "--accept-risk=lose-ssh", file}) + "   does not",
-			}}
+	touched := slices.Clone(proposed.Moves)
+	for _, d := range proposed.Differences {
+		if name, isLink := strings.CutPrefix(d.Object, "link "); isLink {
+			touched = append(touched, name)
+		}
+	}
+	for _, name := range touched {
+		if slices.Contains(carriers, name) {
+			return risky(fmt.Errorf("apply: link %s: %w (from %s)", name, agent.ErrLoseSSH, client), file)
 		}
 	}
 	return nil

@@ -43,6 +43,7 @@ var (
 	ErrNoLimits       = errors.New("no limit is possible here")
 	ErrNoBounds       = errors.New("no bound on TCP memory is possible here")
 	ErrLoseSSH        = errors.New("the change touches the link that carries your ssh session")
+	ErrCutOff         = errors.New("the change moves the last link with a default route into another routing domain")
 )
 
 // schemaVersion is the version of the JSON forms of this package.

@@ -144,7 +144,7 @@ func (c *change) addAll(ctx context.Context, d *draft, target *state.Document) e
 	if err := c.publish(ctx, d); err != nil {
 		return err
 	}
-	c.addUnVRFs(d)
+	c.addUnVRFs(ctx, d)
 	c.addNetPrio(ctx, d)
 	c.addMemcg(d.want)
 	c.add("read everything back and compare", func() (err error) {

@@ -9,6 +9,8 @@ import (
 type Proposal struct {
 	Basis       string            // as Basis names it
 	Differences []plan.Difference // what changes; none if everything is so already
+	Moves       []string          // links that change their routing domain
+	CutsOff     string            // one of them, if none is left by which a default route goes that does not
 }
 
 // accepted asks the caller whether a draft may be carried out.
@@ -20,5 +22,6 @@ func (a *Agent) accepted(r *state.Record, d *draft) error {
 	if err != nil {
 		return err
 	}
-	return a.Accept(Proposal{basis, d.differences})
+	moves := plan.Moves(d.have, d.want)
+	return a.Accept(Proposal{basis, d.differences, moves, plan.CutOff(moves, d.facts)})
 }

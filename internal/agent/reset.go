@@ -58,7 +58,7 @@ func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
 		}
 		return a.room().Remove()
 	})
-	c.removeVRFs()
+	c.removeVRFs(ctx)
 	if r.BPFFS {
 		c.add("unmount the BPF file system", func() error {
 			err := host.UnmountBPFFS(bpffs(a.Scope.Pins))

@@ -73,9 +73,8 @@ func (s *street) line(t *testing.T) {
 		"rate", "100mbit", "burst", "32kb", "limit", "64kb")
 }
 
-// sshd runs a real sshd in the server and returns the arguments that make scp
-// reach it.
-func (s *street) sshd(t *testing.T) []string {
+// sshd runs a real sshd and returns the arguments that make ssh and scp reach it.
+func sshd(t *testing.T, ns *testutil.Namespace, address string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
@@ -104,9 +103,9 @@ StrictModes no
 UsePAM no
 PidFile none
 Subsystem sftp internal-sftp
-`, s.target.IPv4.Addr(), filepath.Join(dir, "host"), keys))
+`, address, filepath.Join(dir, "host"), keys))
 	var log strings.Builder
-	start(t, s.server, "", &log, "sshd", "-D", "-e", "-f", config)
+	start(t, ns, "", &log, "sshd", "-D", "-e", "-f", config)
 	time.Sleep(500 * time.Millisecond)
 	return []string{
 		"-q", "-i", filepath.Join(dir, "user"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes",
@@ -120,7 +119,7 @@ Subsystem sftp internal-sftp
 // measure.
 func TestScp(t *testing.T) {
 	s := newStreet(t)
-	options := s.sshd(t)
+	options := sshd(t, s.server, s.target.IPv4.Addr().String())
 	const size = 20 << 20
 	dir := t.TempDir()
 	file, copied := filepath.Join(dir, "file"), filepath.Join(dir, "copy")

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"github.com/weir-net/weir/internal/kernel/vrf"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/workload"
 )
 
 // domains are the scope's VRFs.
@@ -40,15 +42,16 @@ func (c *change) addVRFs(d *draft) {
 }
 
 // addUnVRFs adds the step that takes those away that nobody wants any more.
-func (c *change) addUnVRFs(d *draft) {
+func (c *change) addUnVRFs(ctx context.Context, d *draft) {
 	for name := range d.have.VRFs {
 		if _, wanted := d.want.VRFs[name]; !wanted {
+			c.add("let sockets out of VRFs that go", func() error { return c.unbind(ctx, d.want.VRFs) })
 			c.add("move links out of VRFs that go", func() error { return c.reachVRFs(d.want.VRFs) })
 			return
 		}
 	}
 	if len(d.want.VRFs) == 0 {
-		c.removeVRFs()
+		c.removeVRFs(ctx)
 	}
 }
 
@@ -57,14 +60,41 @@ func (c *change) reachVRFs(shall map[string]plan.VRF) error {
 }
 
 // removeVRFs adds the step that takes all VRFs of ours away, if there may be any.
-func (c *change) removeVRFs() {
+func (c *change) removeVRFs(ctx context.Context) {
 	any, err := c.domains().Any()
 	if !any && err == nil {
 		return
 	}
+	c.add("let sockets out of their VRFs", func() error { return c.unbind(ctx, nil) })
 	c.add("move links out of their VRFs, and remove those", func() error {
 		return c.inScope(func() error { return c.domains().Remove(c.breakable) })
 	})
+}
+
+// unbind lets go of the sockets that are bound to VRFs of ours but for those that stay: they
+// were made by workloads with a contract, or accepted from there, and would reach nobody when
+// the device is gone. They are where they were before by then: what comes from addresses that
+// moved finds its way.
+func (c *change) unbind(ctx context.Context, stay map[string]plan.VRF) error {
+	devices := map[int]bool{}
+	var netns uint32
+	err := c.inScope(func() error {
+		indexes, err := c.domains().Indexes()
+		if err != nil {
+			return err
+		}
+		for name, index := range indexes {
+			if _, stays := stay[name]; !stays {
+				devices[index] = true
+			}
+		}
+		netns, err = host.NetnsNumber()
+		return err
+	})
+	if err != nil || len(devices) == 0 {
+		return err
+	}
+	return workload.Unbind(ctx, netns, devices)
 }
 
 // readVRFs reads back the VRFs of ours.

@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -289,4 +292,83 @@ func TestVRFOfWorkload(t *testing.T) {
 		t.Errorf("without workloads it changes %v", changes)
 	}
 	b.driftsOfVRF(t)
+}
+
+// A shell is an ssh session that echoes what is typed.
+type shell struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// ssh logs in from there to here.
+func (b *bench) ssh(t *testing.T, options []string, to netip.Addr) *shell {
+	t.Helper()
+	cmd := exec.Command("ssh", append(slices.Clone(options), "root@"+to.String(), `while read -r line; do echo "$line"; done`)...)
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	cmd.Stderr = &said
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("ssh: %s", said.String())
+		}
+	})
+	launch(t, b.there, "", cmd)
+	s := &shell{in, bufio.NewReader(out)}
+	s.lives(t, "logged in to "+to.String())
+	return s
+}
+
+// lives types a line and reads it back.
+func (s *shell) lives(t *testing.T, when string) {
+	t.Helper()
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		if _, err := fmt.Fprintln(s.in, when); err != nil {
+			got <- answer{"", err}
+			return
+		}
+		text, err := s.out.ReadString('\n')
+		got <- answer{text, err}
+	}()
+	select {
+	case a := <-got:
+		if a.err != nil || a.text != when+"\n" {
+			t.Errorf("%s: the session says %q, %v", when, a.text, a.err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Errorf("%s: the session hangs", when)
+	}
+}
+
+// TestVRFKeepsSSH has real ssh sessions over IPv4 and IPv6 while the link that carries them
+// moves into a VRF, and back when nobody confirms; one that began in the VRF lives on too.
+func TestVRFKeepsSSH(t *testing.T) {
+	testutil.Proves(t, testutil.VRF)
+	testutil.Needs(t, "vrf link", "ssh", "sshd", "ssh-keygen", "pidfd")
+	b := newBench(t)
+	ended := b.guarded(t)
+	options := sshd(t, b.here, "0.0.0.0\nListenAddress ::")
+	open := []*shell{b.ssh(t, options, b.link.IPv4.Addr()), b.ssh(t, options, b.link.IPv6.Addr())}
+	b.untilConfirmed(t, b.mgmtPolicy(), 10*time.Second)
+	open = append(open, b.ssh(t, options, b.link.IPv4.Addr()))
+	for _, s := range open {
+		s.lives(t, "in the VRF")
+	}
+	if acted := <-ended; !acted {
+		t.Error("the guard did not take it back")
+	}
+	if out := b.here.Output("ip", "vrf"); strings.Contains(out, "mgmt") {
+		t.Errorf("left is %s", out)
+	}
+	for _, s := range open {
+		s.lives(t, "taken back")
+	}
 }

@@ -76,31 +76,37 @@ func (f Facts) checkBound(w policy.Workload, add addFunc) {
 	}
 }
 
-// CutOff says which link by which the host reaches everything else moves into a VRF, or out
-// of one: "" if there is none. Who is connected by it may lose that.
-func CutOff(have State, want *Want, f Facts) string {
-	domain := func(vrfs map[string]VRF) map[string]string {
-		in := map[string]string{}
-		for name, v := range vrfs {
-			for _, l := range v.Links {
-				in[l] = name
-			}
-		}
-		return in
-	}
-	is, shall := domain(have.VRFs), domain(want.VRFs)
-	stays := false
-	var moves []string
-	for l := range f.Routing.Default {
-		if is[l] == shall[l] {
-			stays = true
-		} else {
-			moves = append(moves, l)
+// Moves are the links that change their routing domain, sorted.
+func Moves(have State, want *Want) (moves []string) {
+	is, shall := domains(have.VRFs), domains(want.VRFs)
+	for _, link := range union(is, shall) {
+		if is[link] != shall[link] {
+			moves = append(moves, link)
 		}
 	}
-	if stays || len(moves) == 0 {
-		return ""
+	return moves
+}
+
+// domains says of links in which VRF they are.
+func domains(vrfs map[string]VRF) map[string]string {
+	in := map[string]string{}
+	for name, v := range vrfs {
+		for _, l := range v.Links {
+			in[l] = name
+		}
 	}
-	slices.Sort(moves)
-	return moves[0]
+	return in
+}
+
+// CutOff says which of the links that move has the default route, if all that have one move:
+// who is connected by it from further off may lose that. It is "" if there is none.
+func CutOff(moves []string, f Facts) string {
+	last := ""
+	for link := range f.Routing.Default {
+		if !slices.Contains(moves, link) {
+			return ""
+		}
+		last = max(last, link)
+	}
+	return last
 }
