@@ -81,9 +81,9 @@ func glanced(s *agent.Status, j plan.Judgement) bool {
 	})
 }
 
-// where says where a promise holds: what sockets receive and hold is of no link.
+// where says where a promise holds: what sockets receive, hold and are bound to is of no link.
 func where(j plan.Judgement) string {
-	if j.Link == plan.EveryLink && (j.Promise == plan.PromiseIngress || j.Promise == plan.PromiseMemory) {
+	if j.Link == plan.EveryLink && slices.Contains([]string{plan.PromiseIngress, plan.PromiseMemory, plan.PromiseVRF}, j.Promise) {
 		return "sockets"
 	}
 	return j.Link

@@ -159,7 +159,7 @@ func (v *statusView) promises(s *agent.Status) {
 			bytes = "" // they are not counted
 		case j.Promise == plan.PromiseIngress || j.To != "":
 			packets = "" // neither are they
-		case j.Promise == plan.PromiseMemory:
+		case j.Promise == plan.PromiseMemory || j.Promise == plan.PromiseVRF:
 			packets, bytes = "", ""
 		}
 		t.add(cell{text: workload}, cell{text: where(j)}, cell{text: j.Terms()},

@@ -25,7 +25,7 @@ func (r Room) Apply(want map[string]plan.VRF, at func(what string) error) error 
 	if err != nil {
 		return err
 	}
-	if len(want)+len(m.Made) == 0 {
+	if len(want)+len(m.Made) == 0 && m.Before == nil { // else somebody was cut off with that to put back
 		return nil
 	}
 	w := work{room: r, memory: m, at: at}
