@@ -8,8 +8,10 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
 )
@@ -139,6 +141,9 @@ func (w *work) carry(places map[int]place, l *luggage) error {
 		return err
 	}
 	return w.step("forget what moved links had", func() error {
+		if err := settled(l); err != nil {
+			return err
+		}
 		for _, index := range links {
 			p, there := places[index]
 			if there && l.AcceptDAD[index] != "" {
@@ -180,6 +185,21 @@ func (w *work) enslave(index int, p place, l *luggage, to uint32) error {
 		return errors.New("the vrf is gone")
 	}
 	return netlink.LinkSetMasterByIndex(link, v.Attrs().Index)
+}
+
+// settled returns when the kernel has seen that no doubles of the links' addresses are to be
+// looked for, which it does in a worker of its own. Of a link without carrier it sees that later.
+func settled(l *luggage) error {
+	for begin := time.Now(); time.Since(begin) < 200*time.Millisecond; time.Sleep(time.Millisecond) {
+		all, err := netlink.AddrList(nil, netlink.FAMILY_V6)
+		if err != nil {
+			return fmt.Errorf("list addresses: %w", err)
+		}
+		if !slices.ContainsFunc(all, func(a netlink.Addr) bool { return l.has(a.LinkIndex) && a.Flags&unix.IFA_F_TENTATIVE != 0 }) {
+			return nil
+		}
+	}
+	return nil
 }
 
 func acceptDAD(link string) string { return "net/ipv6/conf/" + link + "/accept_dad" }
