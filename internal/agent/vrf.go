@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cilium/ebpf"
-
 	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/kernel/vrf"
@@ -169,9 +167,9 @@ func (a *Agent) lookAtVRFs(p *policy.Policy, f *plan.Facts) error {
 // probeVRF asks the kernel whether it has routing domains of their own. That may load a
 // module, so it is no part of probe.
 func probeVRF(f *plan.Features) {
-	err := host.ProbeVRF()
+	err := host.VRFPossible()
 	f.VRF = err == nil
-	if err != nil && !errors.Is(err, ebpf.ErrNotSupported) {
+	if err != nil && !errors.Is(err, host.ErrNoVRF) {
 		f.Unknown[plan.FeatureVRF] = err.Error()
 	}
 }
