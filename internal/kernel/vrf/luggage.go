@@ -35,7 +35,7 @@ func pack(from map[int]uint32) (*luggage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
-	for _, m := range slices.Backward(addresses) { // the kernel puts a new one first
+	for _, m := range inOrder(addresses) {
 		if l.has(int(native.Uint32(m.head[4:]))) {
 			l.Addresses = append(l.Addresses, askedAddress(m).bytes())
 		}
@@ -64,6 +64,22 @@ func pack(from map[int]uint32) (*luggage, error) {
 		}
 	}
 	return l, nil
+}
+
+// inOrder are addresses in the order in which they lead to the list that the kernel gave: it puts a new
+// one of IPv4 last, and one of IPv6 first.
+func inOrder(addresses []message) (all []message) {
+	for _, m := range addresses {
+		if m.head[0] == unix.AF_INET {
+			all = append(all, m)
+		}
+	}
+	for _, m := range slices.Backward(addresses) {
+		if m.head[0] != unix.AF_INET {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 // askedAddress is an address as the kernel takes it. One that is of no further use to new

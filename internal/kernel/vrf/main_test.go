@@ -1,0 +1,9 @@
+package vrf
+
+import (
+	"testing"
+
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+func TestMain(m *testing.M) { testutil.Leaks(m) }
