@@ -323,7 +323,9 @@ func (c *cli) vrfPin() *cobra.Command {
 		Use:    "pin NAME [--remove]",
 		Short:  "Pin the program that binds to a VRF (for units of weir vrf service)",
 		Hidden: true,
-		Args:   exactly("NAME"),
+		Example: `  weir vrf pin mgmt
+  weir vrf pin mgmt --remove`,
+		Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := filepath.Join(plan.ServicePins, filepath.Base(args[0]))
 			var err error
