@@ -1,12 +1,20 @@
 package observe
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/testutil"
 )
 
 // The loop is charged for what it runs, and does not do more than that.
@@ -47,6 +55,43 @@ func TestLoopElsewhere(t *testing.T) {
 	var may unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &may); err != nil || may.Count() == 0 {
 		t.Errorf("the thread stays on %d CPUs, %v", may.Count(), err)
+	}
+}
+
+// A process that is kept to some CPUs is told which.
+func TestLoopOutsideCpuset(t *testing.T) {
+	cpus, err := OnlineCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := testutil.Cgroup1(t, "cpuset")
+	kept, other := cpus[0], cpus[len(cpus)-1]
+	if kept == other {
+		t.Fatal("there is one CPU only")
+	}
+	for file, value := range map[string]string{"cpuset.cpus": strconv.Itoa(kept), "cpuset.mems": "0"} {
+		if err := os.WriteFile(filepath.Join(set, file), []byte(value), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", loopVariable, other))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	moved := os.WriteFile(filepath.Join(set, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644)
+	if err := errors.Join(moved, in.Close(), cmd.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("CPU %d is outside of the cpuset of this process; usable: [%d]\n", other, kept)
+	if out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
 	}
 }
 

@@ -1,10 +1,14 @@
 package observe
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,10 +20,11 @@ import (
 )
 
 // sinkVariable makes the test binary a sink of UDP at an address, sourceVariable one that sends
-// to an address for a second.
+// to an address for a second, loopVariable one that computes on a CPU for a moment.
 const (
 	sinkVariable   = "WEIR_OBSERVE_SINK"
 	sourceVariable = "WEIR_OBSERVE_SOURCE"
+	loopVariable   = "WEIR_OBSERVE_LOOP"
 )
 
 func TestMain(m *testing.M) {
@@ -28,6 +33,8 @@ func TestMain(m *testing.M) {
 		sink(os.Getenv(sinkVariable))
 	case os.Getenv(sourceVariable) != "":
 		flood(os.Getenv(sourceVariable))
+	case os.Getenv(loopVariable) != "":
+		loopOn(os.Getenv(loopVariable))
 	default:
 		testutil.Leaks(m)
 	}
@@ -154,4 +161,18 @@ func (s *source) send(during time.Duration, addresses ...string) {
 			}
 		}
 	}
+}
+
+// loopOn computes on a CPU once its standard input has ended, and says how that went.
+func loopOn(cpu string) {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	n, err := strconv.Atoi(cpu)
+	if err == nil {
+		_, err = Loop(context.Background(), n, time.Millisecond)
+	}
+	var unusable *UnusableCPU
+	if errors.As(err, &unusable) {
+		err = fmt.Errorf("%w; usable: %v", err, unusable.Usable)
+	}
+	fmt.Println(err)
 }

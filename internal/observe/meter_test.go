@@ -128,10 +128,18 @@ func TestSums(t *testing.T) {
 	startSink(t, top, "127.0.0.1:7003")
 	m := startMeter(t, top)
 	s := newSource(t)
+	before, err := softirqRuns()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := during(t, m, func() { s.send(3*time.Second, "127.0.0.1:7003") })
+	after, err := softirqRuns()
+	if err != nil {
+		t.Fatal(err)
+	}
 
-	var measured, lost time.Duration
-	var sampled uint64
+	var measured, lost, ticked time.Duration
+	var sampled, runs, counted uint64
 	for _, c := range r.CPUs {
 		rows, _ := by(r, func(row cost.Row) bool { return row.CPU == c.Number })
 		for w := range c.Time {
@@ -142,6 +150,15 @@ func TestSums(t *testing.T) {
 		measured += c.Time[cost.RX]
 		lost += c.Lost
 		sampled += c.Sampled[cost.RX]
+		ticked += c.Softirqs
+		for i := range 2 {
+			runs += c.Runs[cost.RX+cost.Work(i)]
+			counted += after[c.Number][i] - before[c.Number][i]
+		}
+	}
+	near(t, "softirqs, as /proc/softirqs counts them", float64(runs), float64(counted), 0.02)
+	if measured.Seconds() > 1.2*ticked.Seconds() {
+		t.Errorf("net_rx took %s, softirqs of all kinds %s by /proc/stat", measured, ticked)
 	}
 	if lost != 0 {
 		t.Errorf("%s had no row", lost)

@@ -28,6 +28,7 @@ func table() map[string]probe {
 		"net_prio":   cgroup1("net_prio"),
 		"net_cls":    cgroup1("net_cls"),
 		"v1 memory":  mounted1("memory"),
+		"v1 cpuset":  mounted1("cpuset"),
 		"v2 memory":  controls2("memory"),
 		"kmem.tcp":   kmemTCP,
 		"overlay":    overlay,
