@@ -25,12 +25,13 @@ func costJudged(t *testing.T, r costRun) map[string]string {
 		t.Fatal(err)
 	}
 	s.busy = r.busy
-	l := &costLab{session: s, accounting: r.accounting}
+	l := &costLab{session: s, accounting: r.accounting, limited: &limitedRoute{limiter: limiter{session: s}}}
 	for i := range n {
 		for _, arm := range costInfo.Arms[:6] {
 			l.measured(arm, "apparent_percent", "%", 99)
 			l.measured(arm, "stolen_percent", "%", r.stolen)
 			l.measured(arm, "stolen_percent_meter", "%", r.metered)
+			l.measured(arm, "meter_itself_percent", "%", 0)
 			l.measured(arm, "sums_percent", "%", r.sums)
 		}
 		swing := 0.0
