@@ -105,6 +105,7 @@ func stuffMain() {
 	check(err)
 	c, err := net.Dial("tcp", os.Args[1])
 	check(err)
+	defer c.Close()
 	defer l.Close()
 	accepted, err := l.Accept()
 	check(err)
