@@ -81,11 +81,13 @@ func TestBlocs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.expect(firstClass+1, 1, func() { c.do("udp %s", w.to4(4000)) })
-			all, err := g.Held()
-			if err != nil {
-				t.Fatal(err)
-			}
+			var all map[plan.Owner]plan.Held
+			w.insist(firstClass+1, func() { c.do("udp %s", w.to4(4000)) }, func() bool {
+				if all, err = g.Held(); err != nil {
+					t.Fatal(err)
+				}
+				return !slices.ContainsFunc(o.binds, func(of plan.Owner) bool { return all[of].Passed == before[of].Passed })
+			})
 			var charged, want []string
 			for of, h := range all {
 				// Each limit has what its blocs have; neighbours are asked for below the link's own, too.

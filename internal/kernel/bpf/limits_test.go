@@ -50,11 +50,6 @@ func limit(rules *plan.Rules, l *plan.LinkRules, limits map[plan.Owner]policy.Ra
 		switch {
 		case of.Contract == plan.OwnEgress:
 			l.Egress = add(l.Egress)
-			// What the kernel sends by itself leaves room for what a test sends, where 10 ms of the rate would not.
-			const room = 8 << 10
-			if max/8/100 < room {
-				l.Egress.Burst = room
-			}
 			continue
 		case of.Contract == plan.OwnIngress:
 			l.Ingress = add(l.Ingress)

@@ -197,6 +197,32 @@ func (w *wire) send(class, n int, alone bool, act func()) {
 	}
 }
 
+// insist does what sends a packet of a class again and again until that is done which it is to do. Below a limit of its own
+// what the kernel sends by itself may have taken its place, or have paid for it before.
+func (w *wire) insist(class int, act func(), done func() bool) {
+	w.t.Helper()
+	first := w.sent()[class]
+	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		before := w.sent()
+		act()
+		for c, n := range w.sent() {
+			if contract := c >= firstClass && c < firstClass+8 || c == unclassifiedClass; contract && c != class && n > before[c] {
+				w.t.Fatalf("%d packets in class %#x, want all in %#x", n-before[c], c, class)
+			}
+		}
+		arrived := w.sent()[class] > first
+		if arrived && done() {
+			return
+		}
+		if time.Now().After(deadline) {
+			if !arrived {
+				w.t.Fatalf("no packet in class %#x", class)
+			}
+			return // what else is missing the caller says
+		}
+	}
+}
+
 // quiet waits until nothing is sent any more: MPTCP closes and acknowledges in a
 // work queue of its own.
 func (w *wire) quiet() {
