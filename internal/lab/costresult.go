@@ -12,7 +12,7 @@ import (
 // What the lab sets out to prove.
 const (
 	stealsUnseen  = "A process is charged for what packets took from it: beside two streams it computes for at least 5 points less than it is charged for."
-	meterAgrees   = "What the meter says that interrupts and it itself took from the loop is within 3 points of what the loop found, in every arm."
+	meterAgrees   = "What the meter says that interrupts took from the loop is within 3 points of what the loop found, in every arm."
 	meterSums     = "The matrix of victims and owners sums up to all time of interrupts within 2 %."
 	meterIsCheap  = "The meter takes at most 1 % of a CPU that handles 200,000 packets a second."
 	meterSparesRR = "It takes at most 2 % of TCP's requests and answers over loopback."
@@ -56,15 +56,19 @@ func (l *costLab) agrees() report.Claim {
 	}
 	kept := true
 	var evidence []string
-	for _, arm := range costInfo.Arms[:4] {
+	for _, arm := range append(costInfo.Arms[:4:4], limitArms()...) {
+		if l.limited.absent[strings.TrimPrefix(arm, limitPrefix)] != "" {
+			continue
+		}
 		found, metered, itself := l.values(arm, "stolen_percent"), l.values(arm, "stolen_percent_meter"), l.values(arm, "meter_itself_percent")
-		var apart []float64
+		var apart, together []float64
 		for i := range min(len(found), len(metered), len(itself)) {
-			apart = append(apart, metered[i]+itself[i]-found[i])
+			apart = append(apart, metered[i]-found[i])
+			together = append(together, metered[i]+itself[i]-found[i])
 		}
 		m := report.Summarise("", apart)
 		kept = kept && m.N > 0 && math.Abs(m.Median) <= 3
-		evidence = append(evidence, fmt.Sprintf("%s: %+.2f points, from %+.2f to %+.2f", arm, m.Median, m.Min, m.Max))
+		evidence = append(evidence, fmt.Sprintf("%s: %+.2f points, from %+.2f to %+.2f (%+.2f with what the meter takes itself)", arm, m.Median, m.Min, m.Max, report.Summarise("", together).Median))
 	}
 	return report.Kept(meterAgrees, kept, strings.Join(evidence, "; "))
 }

@@ -27,7 +27,7 @@ func costJudged(t *testing.T, r costRun) map[string]string {
 	s.busy = r.busy
 	l := &costLab{session: s, accounting: r.accounting, limited: &limitedRoute{limiter: limiter{session: s}}}
 	for i := range n {
-		for _, arm := range costInfo.Arms[:6] {
+		for _, arm := range append(costInfo.Arms[:6:6], limitArms()...) {
 			l.measured(arm, "apparent_percent", "%", 99)
 			l.measured(arm, "stolen_percent", "%", r.stolen)
 			l.measured(arm, "stolen_percent_meter", "%", r.metered)
