@@ -8,9 +8,10 @@ import (
 // A Loop is what a loop that only computes was left with on a CPU.
 type Loop struct {
 	Elapsed   time.Duration // by the clock
-	Apparent  time.Duration // that the kernel charged it for
 	looked    time.Duration // of this its chunks were timed
-	effective time.Duration // and so much it computed then
+	apparent  time.Duration // so much the kernel charged it for then
+	effective time.Duration // and so much it computed
+	sample    []time.Duration
 }
 
 // spoiled is how many times as long as the fast ones a chunk takes into which something has come: an
@@ -18,11 +19,18 @@ type Loop struct {
 // the next.
 const spoiled = 1.5
 
-// Add looks at what chunks of the same work took. Those that took much longer than the fast ones were interrupted, and
-// did no more than the others.
-func (l *Loop) Add(chunks []time.Duration) {
-	sorted := slices.Sorted(slices.Values(chunks))
-	fast := sorted[len(sorted)/20]
+// sampled is how many chunks there are to one that tells how fast the fast ones are.
+const sampled = 61
+
+// Add looks at what chunks of the same work took, for which the kernel charged so much. Those that took much longer than the fast
+// ones were interrupted, and did no more than the others. It is part of a loop that is timed, so it is quick and makes no garbage.
+func (l *Loop) Add(chunks []time.Duration, charged time.Duration) {
+	l.sample = l.sample[:0]
+	for i := 0; i < len(chunks); i += sampled {
+		l.sample = append(l.sample, chunks[i])
+	}
+	slices.Sort(l.sample)
+	fast := l.sample[len(l.sample)/20]
 	limit := time.Duration(spoiled * float64(fast))
 	var clean, all time.Duration
 	n := 0
@@ -34,6 +42,7 @@ func (l *Loop) Add(chunks []time.Duration) {
 		}
 	}
 	l.looked += all
+	l.apparent += charged
 	l.effective += clean + time.Duration(float64(len(chunks)-n)*float64(clean)/float64(n))
 }
 
@@ -41,7 +50,11 @@ func (l *Loop) Add(chunks []time.Duration) {
 func (l Loop) EffectivePercent() float64 { return percent(l.effective, l.looked) }
 
 // ApparentPercent is which part of the CPU the kernel says that it had.
-func (l Loop) ApparentPercent() float64 { return percent(l.Apparent, l.Elapsed) }
+func (l Loop) ApparentPercent() float64 { return percent(l.apparent, l.looked) }
+
+// LeftPercent is with which part of what the kernel says that it had it computed: other tasks that want the CPU do not
+// lower it.
+func (l Loop) LeftPercent() float64 { return percent(l.effective, l.apparent) }
 
 func percent(part, of time.Duration) float64 {
 	if of == 0 {

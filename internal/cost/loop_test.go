@@ -23,7 +23,7 @@ func TestLoop(t *testing.T) {
 		for i := range took {
 			took[i] = tc.chunk(i)
 		}
-		l.Add(took)
+		l.Add(took, 0)
 		if got := l.EffectivePercent(); math.Abs(got-tc.want) > 0.5 {
 			t.Errorf("%s: effective %.2f %%, want %.2f", name, got, tc.want)
 		}

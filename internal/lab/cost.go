@@ -28,7 +28,7 @@ const (
 	meteredPackets = 200_000
 	meteredSize    = 64
 	// costHertz is how often calls are sampled, as weir cost does.
-	costHertz = 197
+	costHertz = 97
 )
 
 // A costLab is two hosts with a wire that has no queue, and one CPU that handles what arrives at the
@@ -70,7 +70,7 @@ func (l *costLab) run(ctx context.Context) error {
 		return err
 	}
 	l.cpu = cpus[len(cpus)-1]
-	back, err := keepOff(l.cpu, cpus)
+	back, err := observe.KeepOff(l.cpu)
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,8 @@ func (l *costLab) run(ctx context.Context) error {
 	}
 	l.limited.lookFor(ctx)
 	for repetition := 1; repetition <= l.Repetitions; repetition++ {
-		for _, arm := range inTurn(costInfo.Arms[:6], repetition) {
-			l.progress("repetition %d of %d: %s", repetition, l.Repetitions, arm)
-			if err := l.arm(ctx, arm); err != nil {
-				return fmt.Errorf("arm %s: %w", arm, err)
-			}
+		if err := l.arms(ctx, repetition); err != nil {
+			return err
 		}
 		if err := l.limits(ctx, repetition); err != nil {
 			return err
@@ -124,6 +121,25 @@ func (l *costLab) build() error {
 		*worker, err = traffic.StartWorker(l.line.Host.Netns(), l.Controller.Cgroup())
 		if *worker, err = closing(l.session, *worker, err); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// pairs is how often a repetition compares what is without the meter with what is with it: the difference is
+// smaller than what differs from one time to the next.
+const pairs = 3
+
+// arms has the loop compute beside each load once, and some times without the meter and with it.
+func (l *costLab) arms(ctx context.Context, repetition int) error {
+	order := inTurn(costInfo.Arms[:4], repetition)
+	for n := range pairs {
+		order = append(order, inTurn(costInfo.Arms[4:6], repetition+n)...)
+	}
+	for _, arm := range order {
+		l.progress("repetition %d of %d: %s", repetition, l.Repetitions, arm)
+		if err := l.arm(ctx, arm); err != nil {
+			return fmt.Errorf("arm %s: %w", arm, err)
 		}
 	}
 	return nil
@@ -192,6 +208,7 @@ func (l *costLab) loop(ctx context.Context, arm string, at hosts.Plug) (err erro
 	seconds := loop.Elapsed.Seconds()
 	l.measured(arm, "effective_percent", "%", loop.EffectivePercent())
 	l.measured(arm, "apparent_percent", "%", loop.ApparentPercent())
+	l.measured(arm, "left_percent", "%", loop.LeftPercent())
 	l.measured(arm, "packets_per_second", "/s", float64(packetsThen-packets)/seconds)
 	l.measured(arm, "mbit", "Mbit/s", float64(bytesThen-bytes)*8/seconds/1e6)
 	if meter == nil {
@@ -231,13 +248,16 @@ func sums(r *cost.Reading) float64 {
 	return 100 * float64(rows) / float64(all)
 }
 
+// talks is how often requests and answers are compared, for each repetition.
+const talks = 4
+
 // talks exchanges requests and answers over loopback, without the meter and with it by turns.
 func (l *costLab) talks(ctx context.Context) error {
 	if err := l.talker.Talk(ctx); err != nil {
 		return err
 	}
-	for n := range 3 * l.Repetitions {
-		l.progress("requests and answers, %d of %d", n+1, 3*l.Repetitions)
+	for n := range talks * l.Repetitions {
+		l.progress("requests and answers, %d of %d", n+1, talks*l.Repetitions)
 		order := []string{"rr_off", "rr_on"}
 		if n%2 == 1 {
 			slices.Reverse(order)

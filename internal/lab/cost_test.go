@@ -18,6 +18,7 @@ import (
 	"github.com/weir-net/weir/internal/observe"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
+	"github.com/weir-net/weir/internal/testutil/thread"
 )
 
 // TestCostLab runs the lab for a moment: that it measures, not what; see TestSSHLab for its bounds.
@@ -64,7 +65,7 @@ func TestCostLab(t *testing.T) {
 		}
 	}
 	for _, arm := range costInfo.Arms[6:8] {
-		if m := metric(t, r, arm, transactions); m.Median < 500 || m.N != 3 {
+		if m := metric(t, r, arm, transactions); m.Median < 500 || m.N != talks {
 			t.Errorf("%s: %+v", arm, m)
 		}
 	}
@@ -99,7 +100,7 @@ func TestProbeAgreesWithOpenssl(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &costLab{session: s, cpu: cpus[len(cpus)-1]}
-	back, err := keepOff(l.cpu, cpus)
+	back, err := observe.KeepOff(l.cpu)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +168,7 @@ func opensslPercent(t *testing.T, openssl string, cpu, seconds int) float64 {
 // affinity is on how many CPUs this process may run.
 func affinity(t *testing.T) int {
 	t.Helper()
-	cpus, err := threadAffinities()
+	cpus, err := thread.Affinities()
 	if err != nil {
 		t.Fatal(err)
 	}

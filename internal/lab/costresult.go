@@ -21,7 +21,7 @@ const (
 // conclude turns the samples of the cpu-cost lab into arms, ratios and claims.
 func (l *costLab) conclude() {
 	l.summarise(costInfo.Arms...)
-	l.ratio("effective_on_over_off", l.values("meter_on", "effective_percent"), l.values("meter_off", "effective_percent"))
+	l.ratio("left_on_over_off", l.values("meter_on", "left_percent"), l.values("meter_off", "left_percent"))
 	l.ratio("rr_on_over_off", l.values("rr_on", transactions), l.values("rr_off", transactions))
 	for _, arm := range costInfo.Arms[1:3] {
 		l.ratio(arm+"_effective_over_apparent", l.values(arm, "effective_percent"), l.values(arm, "apparent_percent"))
@@ -84,9 +84,10 @@ func (l *costLab) sumsUp() report.Claim {
 	return report.Kept(meterSums, kept, strings.Join(evidence, "; "))
 }
 
-// cheap looks at what the loop has less with the meter than without.
+// cheap looks at what the loop has less with the meter than without, of what it is charged for: other tasks take
+// now more of the CPU and now less.
 func (l *costLab) cheap() report.Claim {
-	off, on := l.values("meter_off", "effective_percent"), l.values("meter_on", "effective_percent")
+	off, on := l.values("meter_off", "left_percent"), l.values("meter_on", "left_percent")
 	var less []float64
 	for i := range min(len(off), len(on)) {
 		less = append(less, off[i]-on[i])
@@ -126,6 +127,7 @@ func (l *costLab) describe() {
 	about.Metrics = []report.Label{
 		{Name: "apparent_percent", Text: "The loop is charged for"},
 		{Name: "effective_percent", Text: "It computes for"},
+		{Name: "left_percent", Text: "That is, of what it is charged for"},
 		{Name: "stolen_percent", Text: "Taken from it in its name, as it finds"},
 		{Name: "stolen_ns_per_packet", Text: "The same for each packet"},
 		{Name: "stolen_percent_meter", Text: "The same, as the meter says"},
@@ -140,7 +142,7 @@ func (l *costLab) describe() {
 	about.Ratios = []report.Label{
 		{Name: "one_stream_effective_over_apparent", Text: "effective / apparent, beside one stream"},
 		{Name: "two_streams_effective_over_apparent", Text: "effective / apparent, beside two streams"},
-		{Name: "effective_on_over_off", Text: "effective: with the meter / without"},
+		{Name: "left_on_over_off", Text: "effective / apparent: with the meter / without"},
 		{Name: "rr_on_over_off", Text: "requests and answers: with the meter / without"},
 	}
 	for _, arm := range limitArms()[1:] {

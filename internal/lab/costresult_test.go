@@ -38,8 +38,8 @@ func costJudged(t *testing.T, r costRun) map[string]string {
 		if r.wild {
 			swing = float64(i%2) * 20
 		}
-		l.measured("meter_off", "effective_percent", "%", r.off)
-		l.measured("meter_on", "effective_percent", "%", r.on-swing)
+		l.measured("meter_off", "left_percent", "%", r.off)
+		l.measured("meter_on", "left_percent", "%", r.on-swing)
 		l.measured("rr_off", transactions, "/s", 70000)
 		l.measured("rr_on", transactions, "/s", 70000*r.rr)
 	}

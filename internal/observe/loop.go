@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	// spare is how many other goroutines of this process may run without the loop's having to wait for
 	// Go's scheduler: it is the CPU's time that it is about.
 	spare = 64
+	// garbage is how much memory this process may have before it is collected beside the loop.
+	garbage = 512 << 20
 	// chunks are looked at together, some tens of milliseconds of them: the speed of a CPU changes.
 	chunks = 20000
 )
@@ -35,28 +38,47 @@ func (e *UnusableCPU) Error() string { return fmt.Sprintf("CPU %d is %s", e.CPU,
 
 // Loop computes on one CPU for a time, and returns what it was left with there. It does nothing but compute and look at the
 // clock, so what lengthens some of its chunks beside the others was taken from it. The calling
-// thread is put there meanwhile.
+// thread is put there meanwhile, and the others of this process elsewhere.
 func Loop(ctx context.Context, cpu int, during time.Duration) (loop cost.Loop, err error) {
+	back, err := KeepOff(cpu)
+	if err != nil {
+		return loop, err
+	}
+	defer func() { err = errors.Join(err, back()) }()
+	defer undisturbed()()
 	err = pinned(cpu, func() error {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + spare))
-		began := time.Now()
-		before, err := charged()
-		if err != nil {
-			return err
-		}
 		took := make([]time.Duration, chunks)
-		for time.Since(began) < during {
+		compute(took) // its memory is there from now on
+		for began := time.Now(); loop.Elapsed < during; loop.Elapsed = time.Since(began) {
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
+			before, err := charged()
+			if err != nil {
+				return err
+			}
 			compute(took)
-			loop.Add(took)
+			after, err := charged()
+			if err != nil {
+				return err
+			}
+			loop.Add(took, after-before)
 		}
-		after, err := charged()
-		loop.Apparent, loop.Elapsed = after-before, time.Since(began)
-		return err
+		return nil
 	})
 	return loop, err
+}
+
+// undisturbed has Go leave a loop alone, until what it returns is called: no garbage is collected below a bound that
+// nothing here comes near, and other goroutines have enough to run on.
+func undisturbed() (back func()) {
+	procs := runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + spare)
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(garbage)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(procs)
+	}
 }
 
 var result uint64 // what is computed, so that it has to be
@@ -79,11 +101,11 @@ func compute(took []time.Duration) {
 
 // charged is what the kernel says that the calling thread has used.
 func charged() (time.Duration, error) {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
 		return 0, fmt.Errorf("read CPU time of the loop: %w", err)
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+	return time.Duration(t.Nano()), nil
 }
 
 // pinned runs fn on a thread that runs on one CPU only.

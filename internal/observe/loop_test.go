@@ -23,27 +23,20 @@ func TestLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Where others want the CPU it is chance whether they get it while the loop computes, or while it looks at what it did.
-	const attempts = 5
-	for attempt := 1; ; attempt++ {
-		l, err := Loop(context.Background(), cpus[len(cpus)-1], 300*time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
-		effective, apparent := l.EffectivePercent(), l.ApparentPercent()
-		t.Logf("effective %.1f %%, apparent %.1f %%", effective, apparent)
-		if effective <= 0 || effective > 100.01 || apparent <= 0 || apparent > 101 {
-			t.Errorf("effective %.1f %%, apparent %.1f %%", effective, apparent)
-		}
-		if l.Elapsed < 300*time.Millisecond {
-			t.Errorf("it ended after %s", l.Elapsed)
-		}
-		if effective <= apparent+10 {
-			break
-		}
-		if attempt == attempts {
-			t.Fatal("the loop does more than it is charged for")
-		}
+	l, err := Loop(context.Background(), cpus[len(cpus)-1], 300*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	effective, apparent := l.EffectivePercent(), l.ApparentPercent()
+	t.Logf("effective %.1f %%, apparent %.1f %%", effective, apparent)
+	if effective <= 0 || effective > 100.01 || apparent <= 0 || apparent > 101 {
+		t.Errorf("effective %.1f %%, apparent %.1f %%", effective, apparent)
+	}
+	if effective > apparent+3 {
+		t.Error("the loop does more than it is charged for")
+	}
+	if l.Elapsed < 300*time.Millisecond {
+		t.Errorf("it ended after %s", l.Elapsed)
 	}
 }
 

@@ -1,4 +1,4 @@
-package lab
+package observe
 
 import (
 	"errors"
@@ -10,18 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepOff keeps this process off a CPU, if there is another one, with all threads that it makes and all
+// KeepOff keeps this process off a CPU, if there is another one, with all threads that it makes and all
 // processes that it starts from now on. What it returns lets them back.
-func keepOff(cpu int, online []int) (back func() error, err error) {
-	var old, others unix.CPUSet
+func KeepOff(cpu int) (back func() error, err error) {
+	var old unix.CPUSet
 	if err := unix.SchedGetaffinity(os.Getpid(), &old); err != nil {
 		return nil, fmt.Errorf("read affinity: %w", err)
 	}
-	for _, other := range online {
-		if other != cpu && old.IsSet(other) {
-			others.Set(other)
-		}
-	}
+	others := old
+	others.Clear(cpu)
 	if others.Count() == 0 {
 		return func() error { return nil }, nil
 	}
