@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -58,8 +59,38 @@ func (g *gate) open() error {
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	g.done.Go(func() { g.follow(first) })
+	g.done.Go(func() {
+		if math.IsInf(g.budget, 1) {
+			g.stay(first)
+		} else {
+			g.follow(first)
+		}
+	})
 	return nil
+}
+
+// stay has the programs run all the time until it is stopped. They count nothing while a reading is taken, and nothing stands
+// for that: whoever has them run all the time reads before and after what is looked at.
+func (g *gate) stay(now opening) {
+	look := time.NewTicker(g.cycle / looks)
+	defer look.Stop()
+	err := g.set(whole)
+	for err == nil {
+		select {
+		case <-g.stop:
+			return
+		case <-look.C:
+			g.own.ran(time.Since(now.at))
+			err = g.measure()
+		case call := <-g.calls:
+			err = g.set(0)
+			g.own.ran(time.Since(now.at))
+			call(err)
+			err = cmp.Or(err, g.set(whole))
+		}
+		now.at = time.Now()
+	}
+	g.refuse(nil, err)
 }
 
 // at calls fn at a moment at which all time is stood for.
@@ -208,11 +239,12 @@ type opening struct {
 	weight uint32
 }
 
-// weigh begins a part of the time: it stands for itself, and for what is not stood for yet.
+// weigh begins a part of the time: it stands for itself, and for what is not stood for yet. Where the last one was longer than it was
+// to be, because others had the CPU when it should have ended, it stood for time of this one.
 func (g *gate) weigh() (opening, error) {
 	now := time.Now()
-	behind := max(0, now.Sub(g.began)-g.stands)
-	o := opening{now, uint32(whole * float64(behind+g.on()) / float64(g.on()))}
+	behind := now.Sub(g.began) - g.stands
+	o := opening{now, uint32(whole * float64(max(0, behind+g.on())) / float64(g.on()))}
 	return o, g.set(o.weight)
 }
 

@@ -127,9 +127,10 @@ func startSink(t *testing.T, cgroup, address string) {
 
 // A source sends UDP from the caller's network namespace.
 type source struct {
-	t    *testing.T
-	fd   int
-	sent map[string]int
+	t     *testing.T
+	fd    int
+	paced int // rounds a millisecond; 0: as many as can be
+	sent  map[string]int
 }
 
 func newSource(t *testing.T) *source {
@@ -154,7 +155,11 @@ func (s *source) send(during time.Duration, addresses ...string) {
 		to[i] = &unix.SockaddrInet4{Port: u.Port, Addr: [4]byte(u.IP.To4())}
 	}
 	packet := make([]byte, 100)
-	for end := time.Now().Add(during); time.Now().Before(end); {
+	began := time.Now()
+	for rounds := 0; time.Since(began) < during; rounds++ {
+		for s.paced > 0 && rounds > s.paced*int(time.Since(began).Milliseconds()) {
+			time.Sleep(time.Millisecond)
+		}
 		for i := range to {
 			if err := unix.Sendto(s.fd, packet, 0, to[i]); err == nil {
 				s.sent[addresses[i]]++
