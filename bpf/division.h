@@ -86,7 +86,7 @@ static __always_inline void counted(struct sitting *s, __u64 began)
 /* divide charges the time of a softirq to the owners of its packets. */
 static __always_inline void divide(struct sitting *s, struct totals *t, __u64 ns)
 {
-	__u32 shift = s->softirqs.shift, work = s->work == WORK_TX ? WORK_TX : WORK_RX, i;
+	__u32 shift = s->softirqs.shift, work = s->work & 3, i;
 	__u64 all = 0, packets, rest = ns;
 	struct owner none = {};
 	struct row *r;

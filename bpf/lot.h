@@ -9,8 +9,8 @@
 #include <linux/types.h>
 #include <stdbool.h>
 
-/* What is timed is this far apart, ns, where there is more of it: 10,000 a second. */
-#define APART 100000
+/* What is timed is this far apart, ns, where there is more of it: 5,000 a second. */
+#define APART 200000
 /* At least one in 1 << MOST_SHIFT is timed. */
 #define MOST_SHIFT 10
 /* Who draws lots, of what kind, on a CPU. */

@@ -15,16 +15,21 @@
  * What it takes to get into an interrupt and out of it again no tracepoint sees. User space finds out what
  * that takes here, and it is charged for each that asks for NET_RX.
  *
+ * Softirqs of timers and tasklets count where a packet left or arrived in them: TCP's timers, what its small
+ * queues send later, and devices such as ifb.
+ *
  * Limits: other interrupts of timers and between processors count as part of what they interrupt.
- * TCP's timers, and what small queues send later, run in other softirqs, which are not timed.
  */
 #include "cgroup.h"
 #include "contract.h"
 #include "division.h"
 
 /* The numbers of softirqs are those of /proc/softirqs' lines. */
+#define TIMER_SOFTIRQ 1
 #define NET_TX_SOFTIRQ 2
 #define NET_RX_SOFTIRQ 3
+#define TASKLET_SOFTIRQ 6
+#define HRTIMER_SOFTIRQ 8
 
 #define TCP_TIME_WAIT 6
 #define TCP_NEW_SYN_RECV 12
@@ -73,23 +78,41 @@ static __always_inline __u32 bucket_of(__u64 ns)
 	return i < DURATIONS ? i : DURATIONS - 1;
 }
 
+/* work_of is what a softirq may do for packets, or WORKS: nothing. */
+static __always_inline enum work work_of(__u32 vector)
+{
+	switch (vector) {
+	case NET_RX_SOFTIRQ:
+		return WORK_RX;
+	case NET_TX_SOFTIRQ:
+		return WORK_TX;
+	case TIMER_SOFTIRQ:
+	case TASKLET_SOFTIRQ:
+	case HRTIMER_SOFTIRQ:
+		return WORK_OTHER;
+	default:
+		return WORKS;
+	}
+}
+
 SEC("tp_btf/softirq_entry")
 int softirq_begins(__u64 *ctx)
 {
-	__u32 vector = ctx[0];
+	enum work work = work_of(ctx[0]);
 	struct sitting *s;
 	struct totals *t;
 
-	if (vector != NET_RX_SOFTIRQ && vector != NET_TX_SOFTIRQ)
+	if (work == WORKS)
 		return 0;
 	s = sitting();
 	t = total();
 	if (!s || !t)
 		return 0;
-	s->work = vector == NET_TX_SOFTIRQ ? WORK_TX : WORK_RX;
-	s->inside = 1;
+	s->work = work;
+	s->inside = work != WORK_OTHER;
 	s->raised = 0;
-	t->runs[s->work & 3] += s->weight;
+	if (work != WORK_OTHER) /* else it is known at the end */
+		t->runs[work & 3] += s->weight;
 	if (!s->weight || !draw(&s->softirqs))
 		return 0;
 	s->away = 0;
@@ -102,13 +125,12 @@ int softirq_begins(__u64 *ctx)
 SEC("tp_btf/softirq_exit")
 int softirq_ends(__u64 *ctx)
 {
-	__u32 vector = ctx[0];
 	struct sitting *s;
 	struct totals *t;
 	__u64 now, took, *count;
 	__u32 at;
 
-	if (vector != NET_RX_SOFTIRQ && vector != NET_TX_SOFTIRQ)
+	if (work_of(ctx[0]) == WORKS)
 		return 0;
 	s = sitting();
 	if (!s)
@@ -126,6 +148,13 @@ int softirq_ends(__u64 *ctx)
 	t = total();
 	if (!t)
 		return 0;
+	if (s->work == WORK_OTHER) {
+		if (!s->owners) { /* it was about something else */
+			redraw(&s->softirqs, now);
+			return 0;
+		}
+		t->runs[WORK_OTHER] += weighed(s, 1, s->softirqs.shift);
+	}
 	t->timed[s->work & 3] += s->weight;
 	t->ns[s->work & 3] += weighed(s, took, s->softirqs.shift) / WHOLE;
 	if (s->work == WORK_RX) {

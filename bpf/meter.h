@@ -14,6 +14,7 @@ enum work {
 	WORK_IRQ,    /* hard interrupts that ask for NET_RX */
 	WORK_RX,     /* NET_RX softirqs */
 	WORK_TX,     /* NET_TX softirqs */
+	WORK_OTHER,  /* TASKLET, TIMER and HRTIMER softirqs in which packets went */
 	WORK_SEND,   /* what a task does in sendmsg, as sampled */
 	WORK_RECV,   /* in recvmsg */
 	WORK_THREAD, /* NAPI in a kernel thread of its own */
@@ -69,15 +70,15 @@ struct gate {
 
 /* What happened on a CPU: numbers in parts of WHOLE, but for samples. */
 struct totals {
-	__u64 runs[3];    /* hard interrupts that ask for NET_RX, NET_RX and NET_TX softirqs: enum work */
-	__u64 timed[3];   /* of these */
-	__u64 ns[3];      /* what they took, as the rows sum up */
+	__u64 runs[4];    /* hard interrupts that ask for NET_RX, and softirqs: enum work */
+	__u64 timed[4];   /* of these */
+	__u64 ns[4];      /* what they took, as the rows sum up */
 	__u64 polls;      /* of NAPI, in softirqs */
 	__u64 packets;    /* in these polls */
 	__u64 exhausted;  /* polls that used up their budget */
 	__u64 lost;       /* ns for which no row was free */
 	__u64 samples;    /* of tasks: who was idle is not sampled */
-	__u64 sampled[3]; /* of these in NET_RX and NET_TX softirqs: a second opinion on ns */
+	__u64 sampled[4]; /* of these in NET_RX and NET_TX softirqs: a second opinion on ns */
 };
 
 _Static_assert(sizeof(struct row_key) == 32, "as hashed: no padding");

@@ -33,7 +33,7 @@ struct sitting {
 	__u32 polled; /* packets that were taken from devices */
 	__u32 owners;
 	enum work work; /* what the softirq is, or was */
-	__u32 inside;   /* it is a softirq, whether it is timed or not */
+	__u32 inside;   /* it is one of NET_RX or NET_TX, whether it is timed or not */
 	__u32 weight;   /* of the gate, as it was looked at last */
 	__u32 window;
 	struct share shares[OWNERS];

@@ -16,7 +16,7 @@ import (
 
 // samplesPerSecond is how often calls are sampled: a prime, so that nothing that a clock starts
 // is always met at the same moment, and few, since each is an interrupt and a stack to follow.
-const samplesPerSecond = 197
+const samplesPerSecond = 97
 
 // costViews are the tables of weir cost.
 var costViews = []string{"cpu", "victim", "owner", "matrix"}
@@ -29,7 +29,7 @@ func (c *cli) cost() *cobra.Command {
 		Short: "Show what networking takes in CPU time: from whom, and for whose packets",
 		Long: `Show what networking takes in CPU time, from whom, and for whose packets. The kernel
 handles packets in interrupts, in the time of whatever task it happens upon, and top shows that
-as the task's own. Here it is apart: irq, net_rx and net_tx are hard interrupts and softirqs;
+as the task's own. Here it is apart: irq is hard interrupts, net_rx, net_tx and other are softirqs;
 send and receive is what a task does in sendmsg and recvmsg itself. A victim is who ran meanwhile,
 an owner whose packets they were: a workload of the policy in force, or else a cgroup. What was
 forwarded is shown by the device it left by, what was dropped as such, and what reached no socket and no device

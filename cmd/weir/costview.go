@@ -87,12 +87,12 @@ func inSeconds(s float64) string {
 
 func (v *costView) cpus(all []cost.CPUShare, rows int) {
 	t := table{columns: []column{
-		{title: "CPU", right: true}, {title: "networking", right: true}, {title: "irq", right: true, rank: 5}, {title: "net_rx", right: true}, {title: "net_tx", right: true, rank: 4},
+		{title: "CPU", right: true}, {title: "networking", right: true}, {title: "irq", right: true, rank: 5}, {title: "net_rx", right: true}, {title: "net_tx", right: true, rank: 4}, {title: "other", right: true, rank: 8},
 		{title: "send", right: true, rank: 2}, {title: "receive", right: true, rank: 2}, {title: "stolen", right: true, rank: 1},
 		{title: "ksoftirqd", right: true, rank: 3}, {title: "while idle", right: true, rank: 6}, {title: "squeezes/s", right: true, rank: 7},
 	}}
 	for _, c := range all[:min(len(all), rows)] {
-		t.add(plainCells(fmt.Sprint(c.CPU), v.share(c.All), v.share(c.IRQ), v.share(c.RX), v.share(c.TX), v.share(c.Send), v.share(c.Receive),
+		t.add(plainCells(fmt.Sprint(c.CPU), v.share(c.All), v.share(c.IRQ), v.share(c.RX), v.share(c.TX), v.share(c.Other), v.share(c.Send), v.share(c.Receive),
 			v.share(c.Stolen), v.share(c.Ksoftirqd), v.share(c.Idle), v.rate(c.Squeezed))...)
 	}
 	t.render(&v.b, v.painter, "", v.width)
@@ -102,11 +102,11 @@ func (v *costView) cpus(all []cost.CPUShare, rows int) {
 func (v *costView) parties(title string, all []cost.Party, rows int) {
 	t := table{columns: []column{
 		{title: title}, {title: "workload", rank: 3}, {title: "networking", right: true}, {title: "irq", right: true, rank: 6}, {title: "net_rx", right: true, rank: 1},
-		{title: "net_tx", right: true, rank: 5}, {title: "send", right: true, rank: 2}, {title: "receive", right: true, rank: 2},
+		{title: "net_tx", right: true, rank: 5}, {title: "other", right: true, rank: 7}, {title: "send", right: true, rank: 2}, {title: "receive", right: true, rank: 2},
 		{title: "packets/s", right: true, rank: 4},
 	}}
 	for _, p := range all[:min(len(all), rows)] {
-		t.add(plainCells(partyName(p.PartyID), p.Workload, v.share(p.All), v.share(p.IRQ), v.share(p.RX), v.share(p.TX), v.share(p.Send+p.Thread), v.share(p.Receive),
+		t.add(plainCells(partyName(p.PartyID), p.Workload, v.share(p.All), v.share(p.IRQ), v.share(p.RX), v.share(p.TX), v.share(p.Other), v.share(p.Send+p.Thread), v.share(p.Receive),
 			v.rate(p.Packets))...)
 	}
 	t.render(&v.b, v.painter, "", v.width)
@@ -200,7 +200,7 @@ func (v *costView) below(r *cost.Report) string {
 	hang(&b, "polls    ", fmt.Sprintf("%s/s, packets each: p50 %s, p90 %s, p99 %s, max %s  %s; %s/s used up their budget, %s/s squeezed", v.rate(r.Polls.Count),
 		figure(r.Polls.Sizes.P50), figure(r.Polls.Sizes.P90), figure(r.Polls.Sizes.P99), figure(r.Polls.Sizes.Max), bars(r.Polls.Sizes),
 		v.rate(r.Polls.Exhausted), v.rate(r.Polls.Squeezed)), v.width, nil)
-	hang(&b, "meter    ", fmt.Sprintf("%s of a CPU: it looks for %s of the time, and times 1 softirq of %s then", v.share(r.Meter), wholePercent(r.MeterPart), figure(ratio(r.Softirqs.RX+r.Softirqs.TX, r.Softirqs.Timed))), v.width, nil)
+	hang(&b, "meter    ", fmt.Sprintf("%s of a CPU: it looks for %s of the time, and times 1 softirq of %s then", v.share(r.Meter), wholePercent(r.MeterPart), figure(ratio(r.Softirqs.RX+r.Softirqs.TX+r.Softirqs.Other, r.Softirqs.Timed))), v.width, nil)
 	hang(&b, "kernel   ", r.Accounting.Misleads(), v.width, nil)
 	for _, w := range r.Warnings {
 		hang(&b, "warning: ", w, v.width, v.yellow)

@@ -39,7 +39,7 @@ func Judge(cpu int, pid uint32, l Loop, r *Reading, names Names) *Probe {
 			owners.add(names.Owner(row.Owner), stolen, row.Packets)
 		}
 	}
-	p.Metered, p.Ksoftirqd = percent(lost.Stolen(), r.At), percent(thread.Stolen(), r.At)
+	p.Metered, p.Ksoftirqd = percent(lost.Stolen(), l.Elapsed), percent(thread.Stolen(), r.At)
 	p.Meter = percent(r.ownOn(cpu), r.At)
 	p.Owners = parties(owners)
 	return p
@@ -50,7 +50,7 @@ func Judge(cpu int, pid uint32, l Loop, r *Reading, names Names) *Probe {
 func (r *Reading) ownOn(cpu int) time.Duration {
 	var here, all uint64
 	for _, c := range r.CPUs {
-		n := c.Runs[IRQ] + c.Runs[RX] + c.Runs[TX]
+		n := c.Runs[IRQ] + c.Runs[RX] + c.Runs[TX] + c.Runs[Other]
 		all += n
 		if c.Number == cpu {
 			here = n

@@ -21,18 +21,18 @@ type Reading struct {
 // CPU is what happened on one.
 type CPU struct {
 	Number    int
-	Runs      [TX + 1]uint64        // interrupts and softirqs by work
-	Timed     [TX + 1]uint64        // of these
-	Time      [TX + 1]time.Duration // what they took, which the rows divide
-	Polls     uint64                // of NAPI
-	Packets   uint64                // in polls
-	Exhausted uint64                // polls that used up their budget
-	Lost      time.Duration         // for which there was no row
-	Samples   uint64                // of tasks that were not idle
-	Sampled   [TX + 1]uint64        // of these in softirqs: a second opinion on Time
-	Squeezed  uint64                // NET_RX softirqs that ended before their work was done, as the kernel counts
-	Busy      time.Duration         // not idle, by the kernel's account
-	Softirqs  time.Duration         // of all kinds, likewise; most kernels find them by their tick only
+	Runs      [Other + 1]uint64        // interrupts and softirqs by work
+	Timed     [Other + 1]uint64        // of these
+	Time      [Other + 1]time.Duration // what they took, which the rows divide
+	Polls     uint64                   // of NAPI
+	Packets   uint64                   // in polls
+	Exhausted uint64                   // polls that used up their budget
+	Lost      time.Duration            // for which there was no row
+	Samples   uint64                   // of tasks that were not idle
+	Sampled   [Other + 1]uint64        // of these in softirqs: a second opinion on Time
+	Squeezed  uint64                   // NET_RX softirqs that ended before their work was done, as the kernel counts
+	Busy      time.Duration            // not idle, by the kernel's account
+	Softirqs  time.Duration            // of all kinds, likewise; most kernels find them by their tick only
 }
 
 // A Row is the time of a victim that went to an owner, on one CPU. For sends and receives both are

@@ -39,6 +39,7 @@ type Share struct {
 	IRQ     float64 `json:"irq"`
 	RX      float64 `json:"net_rx"`
 	TX      float64 `json:"net_tx"`
+	Other   float64 `json:"other_softirqs"` // in which packets went: TASKLET, TIMER, HRTIMER
 	Send    float64 `json:"send"`
 	Receive float64 `json:"receive"`
 	Thread  float64 `json:"napi_thread"`
@@ -49,8 +50,8 @@ type Share struct {
 type CPUShare struct {
 	CPU int `json:"cpu"`
 	Share
-	Ksoftirqd float64 `json:"ksoftirqd"` // of net_rx and net_tx: in the kernel's own thread for softirqs
-	Idle      float64 `json:"idle"`      // of irq, net_rx and net_tx: while nobody else wanted the CPU
+	Ksoftirqd float64 `json:"ksoftirqd"` // of the softirqs: in the kernel's own thread for softirqs
+	Idle      float64 `json:"idle"`      // of irq and the softirqs: while nobody else wanted the CPU
 	Stolen    float64 `json:"stolen"`    // likewise: from tasks, in their name
 	Busy      float64 `json:"busy"`      // that the kernel says the CPU was not idle
 	Softirqs  float64 `json:"softirqs"`  // of that, in softirqs of all kinds
@@ -105,6 +106,7 @@ type Interrupts struct {
 type SoftirqRuns struct {
 	RX           uint64  `json:"net_rx"`
 	TX           uint64  `json:"net_tx"`
+	Other        uint64  `json:"other"` // in which packets went
 	Timed        uint64  `json:"timed"` // of these: each counts for those among which it was drawn
 	Microseconds Summary `json:"net_rx_microseconds"`
 }
@@ -168,7 +170,8 @@ func Sum(r *Reading, names Names) *Report {
 		out.Interrupts.Count += c.Runs[IRQ]
 		out.Softirqs.RX += c.Runs[RX]
 		out.Softirqs.TX += c.Runs[TX]
-		out.Softirqs.Timed += c.Timed[RX] + c.Timed[TX]
+		out.Softirqs.Other += c.Runs[Other]
+		out.Softirqs.Timed += c.Timed[RX] + c.Timed[TX] + c.Timed[Other]
 		out.Polls.Count += c.Polls
 		out.Polls.Packets += c.Packets
 		out.Polls.Exhausted += c.Exhausted
@@ -207,7 +210,7 @@ func (s *cpuSum) add(victim PartyKind, t Times) {
 	case PartyIdle:
 		s.idle += t.Stolen()
 	case PartyKsoftirqd:
-		s.ksoftirqd += t[RX] + t[TX]
+		s.ksoftirqd += t[RX] + t[TX] + t[Other]
 	default:
 		s.stolen += t.Stolen()
 	}
@@ -225,7 +228,7 @@ func (c CPU) share(sum *cpuSum) CPUShare {
 
 func shareOf(t Times) Share {
 	return Share{
-		IRQ: t[IRQ].Seconds(), RX: t[RX].Seconds(), TX: t[TX].Seconds(), Send: t[Send].Seconds(), Receive: t[Receive].Seconds(),
+		IRQ: t[IRQ].Seconds(), RX: t[RX].Seconds(), TX: t[TX].Seconds(), Other: t[Other].Seconds(), Send: t[Send].Seconds(), Receive: t[Receive].Seconds(),
 		Thread: t[Thread].Seconds(), All: t.All().Seconds(),
 	}
 }

@@ -32,10 +32,10 @@ var testNames = Names{
 
 func TestSum(t *testing.T) {
 	r := &Reading{
-		At: 2 * time.Second, CPUs: []CPU{{Number: 0, Runs: [3]uint64{1, 100, 10}, Timed: [3]uint64{1, 50, 5}, Polls: 110, Packets: 400, Squeezed: 2}, {Number: 2}},
+		At: 2 * time.Second, CPUs: []CPU{{Number: 0, Runs: [Other + 1]uint64{1, 100, 10, 4}, Timed: [Other + 1]uint64{1, 50, 5, 2}, Polls: 110, Packets: 400, Squeezed: 2}, {Number: 2}},
 		Rows: []Row{
 			row(0, 10, "nginx", 1, RX, 300, 30), row(0, 10, "nginx", 1, Send, 200, 0), row(0, 10, "nginx", 2, RX, 100, 10),
-			row(0, 0, "swapper/0", 1, RX, 50, 5), row(0, 15, "ksoftirqd/0", 2, TX, 40, 4), row(2, 0, "swapper/2", 2, IRQ, 5, 0),
+			row(0, 0, "swapper/0", 1, RX, 50, 5), row(0, 15, "ksoftirqd/0", 2, TX, 30, 4), row(0, 15, "ksoftirqd/0", 2, Other, 10, 1), row(2, 0, "swapper/2", 2, IRQ, 5, 0),
 		},
 	}
 	got := Sum(r, testNames)
@@ -56,7 +56,7 @@ func TestSum(t *testing.T) {
 	if c := got.Matrix[0]; c.Victim != web || c.Owner.Name != "/1" || c.Seconds != 0.5 || c.Packets != 30 {
 		t.Errorf("the largest cell: %+v", c)
 	}
-	if got.Polls.Squeezed != 2 || got.Softirqs.RX != 100 || got.Softirqs.Timed != 55 {
+	if got.Polls.Squeezed != 2 || got.Softirqs.RX != 100 || got.Softirqs.Other != 4 || got.Softirqs.Timed != 57 {
 		t.Errorf("%+v %+v", got.Polls, got.Softirqs)
 	}
 	sums := map[string]float64{"victims": 0, "owners": 0, "matrix": 0, "CPUs": 0}

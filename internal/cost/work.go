@@ -5,18 +5,19 @@ import "time"
 // Work is what time goes to.
 type Work int
 
-// The kinds of work. Times of the first three are measured, those of the others sampled.
+// The kinds of work. Times of the first four are measured, those of the others sampled.
 const (
 	IRQ     Work = iota // hard interrupts that ask for NET_RX
 	RX                  // NET_RX softirqs
 	TX                  // NET_TX softirqs
+	Other               // other softirqs in which packets went: TASKLET, TIMER, HRTIMER
 	Send                // what tasks do in sendmsg
 	Receive             // in recvmsg
 	Thread              // NAPI in a kernel thread of its own
 	Works   int  = iota
 )
 
-var workNames = [Works]string{"irq", "net_rx", "net_tx", "send", "receive", "napi_thread"}
+var workNames = [Works]string{"irq", "net_rx", "net_tx", "other_softirqs", "send", "receive", "napi_thread"}
 
 // String returns the name that JSON has too.
 func (w Work) String() string { return workNames[w] }
@@ -41,7 +42,7 @@ func (t Times) minus(u Times) Times {
 }
 
 // Stolen is what interrupts took: of whoever ran, not of who asked for it.
-func (t Times) Stolen() time.Duration { return t[IRQ] + t[RX] + t[TX] }
+func (t Times) Stolen() time.Duration { return t[IRQ] + t[RX] + t[TX] + t[Other] }
 
 // Called is what was done in calls and threads of the one who is charged.
 func (t Times) Called() time.Duration { return t[Send] + t[Receive] + t[Thread] }

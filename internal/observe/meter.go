@@ -149,7 +149,7 @@ func (m *Meter) load(verdicts string) error {
 
 // rowsFor is how many rows the matrix may have: each takes its place on all CPUs, used or not.
 func rowsFor(cpus int) uint32 {
-	const memory, row = 16 << 20, 80 // bytes
+	const memory, row = 16 << 20, 88 // bytes
 	return uint32(min(max(memory/row/cpus, 2048), 16384))
 }
 

@@ -31,7 +31,7 @@ const (
 
 type meterRow struct {
 	_       structs.HostLayout
-	Ns      [6]uint64
+	Ns      [7]uint64
 	Packets uint64
 	Bytes   uint64
 	Comm    [16]int8
@@ -98,15 +98,15 @@ type meterSitting struct {
 
 type meterTotals struct {
 	_         structs.HostLayout
-	Runs      [3]uint64
-	Timed     [3]uint64
-	Ns        [3]uint64
+	Runs      [4]uint64
+	Timed     [4]uint64
+	Ns        [4]uint64
 	Polls     uint64
 	Packets   uint64
 	Exhausted uint64
 	Lost      uint64
 	Samples   uint64
-	Sampled   [3]uint64
+	Sampled   [4]uint64
 }
 
 type meterVerdict struct {
@@ -122,10 +122,11 @@ const (
 	meterWorkWORK_IRQ    meterWork = 0
 	meterWorkWORK_RX     meterWork = 1
 	meterWorkWORK_TX     meterWork = 2
-	meterWorkWORK_SEND   meterWork = 3
-	meterWorkWORK_RECV   meterWork = 4
-	meterWorkWORK_THREAD meterWork = 5
-	meterWorkWORKS       meterWork = 6
+	meterWorkWORK_OTHER  meterWork = 3
+	meterWorkWORK_SEND   meterWork = 4
+	meterWorkWORK_RECV   meterWork = 5
+	meterWorkWORK_THREAD meterWork = 6
+	meterWorkWORKS       meterWork = 7
 )
 
 // Names of all BPF objects in the ELF.

@@ -219,6 +219,22 @@ func send(t *testing.T, cgroup, address string) {
 
 // What is passed on belongs to nobody here, but the device it leaves by is known.
 func TestForwarded(t *testing.T) {
+	t.Run("received", func(t *testing.T) { testForwarded(t, cost.RX, func(*testutil.Namespace, string) {}) })
+	t.Run("by a tasklet", func(t *testing.T) {
+		testutil.Needs(t, "ifb link", "clsact qdisc", "mirred action")
+		testForwarded(t, cost.Other, func(router *testutil.Namespace, in string) {
+			ip, tc := testutil.Tool(t, "ip"), testutil.Tool(t, "tc")
+			router.Output(ip, "link", "add", "shaped", "type", "ifb")
+			router.Output(ip, "link", "set", "shaped", "up")
+			router.Output(tc, "qdisc", "add", "dev", in, "clsact")
+			router.Output(tc, "filter", "add", "dev", in, "ingress", "protocol", "all", "u32", "match", "u32", "0", "0",
+				"action", "mirred", "egress", "redirect", "dev", "shaped")
+		})
+	})
+}
+
+// testForwarded has packets passed on in one kind of work.
+func testForwarded(t *testing.T, work cost.Work, prepare func(router *testutil.Namespace, in string)) {
 	top := testutil.Cgroup2(t)
 	left, router, right := testutil.NewNamespace(t), testutil.NewNamespace(t), testutil.NewNamespace(t)
 	a, in := testutil.Veth(t, left, router, testutil.VethOptions{})
@@ -228,6 +244,7 @@ func TestForwarded(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	prepare(router, in.Name)
 	left.Output(testutil.Tool(t, "ip"), "route", "add", b.IPv4.Masked().String(), "via", in.IPv4.Addr().String(), "dev", a.Name)
 	left.Enter(t)
 	m := startMeter(t, top)
@@ -241,8 +258,8 @@ func TestForwarded(t *testing.T) {
 		_, index := row.Owner.Device()
 		return index == out.Index
 	})
-	if times[cost.RX] == 0 {
-		t.Error("forwarding takes no time")
+	if times[work] == 0 {
+		t.Errorf("forwarding takes no time in %s", work)
 	}
 	near(t, "packets", float64(packets), float64(s.sent[to]), 0.1)
 }

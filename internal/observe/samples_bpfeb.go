@@ -28,7 +28,7 @@ type samplesRange struct {
 
 type samplesRow struct {
 	_       structs.HostLayout
-	Ns      [6]uint64
+	Ns      [7]uint64
 	Packets uint64
 	Bytes   uint64
 	Comm    [16]int8
@@ -100,15 +100,15 @@ type samplesStack struct {
 
 type samplesTotals struct {
 	_         structs.HostLayout
-	Runs      [3]uint64
-	Timed     [3]uint64
-	Ns        [3]uint64
+	Runs      [4]uint64
+	Timed     [4]uint64
+	Ns        [4]uint64
 	Polls     uint64
 	Packets   uint64
 	Exhausted uint64
 	Lost      uint64
 	Samples   uint64
-	Sampled   [3]uint64
+	Sampled   [4]uint64
 }
 
 // Names of all BPF objects in the ELF.
