@@ -156,6 +156,7 @@ int softirq_ends(__u64 *ctx)
 		t->runs[WORK_OTHER] += weighed(s, 1, s->softirqs.shift);
 	}
 	t->timed[s->work & 3] += s->weight;
+	t->stood[s->work & 3] += weighed(s, 1, s->softirqs.shift);
 	t->ns[s->work & 3] += weighed(s, took, s->softirqs.shift) / WHOLE;
 	if (s->work == WORK_RX) {
 		at = bucket_of(took);
@@ -179,6 +180,7 @@ static __always_inline void interrupted(struct sitting *s, struct totals *t, boo
 		return;
 	took = weighed(s, took + way, s->irqs.shift) / WHOLE;
 	t->timed[WORK_IRQ] += s->weight;
+	t->stood[WORK_IRQ] += weighed(s, 1, s->irqs.shift);
 	t->ns[WORK_IRQ] += took;
 	charge(t, WORK_IRQ, &none, took);
 }

@@ -72,6 +72,7 @@ struct gate {
 struct totals {
 	__u64 runs[4];    /* hard interrupts that ask for NET_RX, and softirqs: enum work */
 	__u64 timed[4];   /* of these */
+	__u64 stood[4];   /* for which those that are timed stand: as many as ran, but for the luck of the draw */
 	__u64 ns[4];      /* what they took, as the rows sum up */
 	__u64 polls;      /* of NAPI, in softirqs */
 	__u64 packets;    /* in these polls */

@@ -23,6 +23,7 @@ type CPU struct {
 	Number    int
 	Runs      [Other + 1]uint64        // interrupts and softirqs by work
 	Timed     [Other + 1]uint64        // of these
+	Stood     [Other + 1]uint64        // for which those stand, by lot
 	Time      [Other + 1]time.Duration // what they took, which the rows divide
 	Polls     uint64                   // of NAPI
 	Packets   uint64                   // in polls
@@ -85,8 +86,12 @@ func (r *Reading) Since(before *Reading) *Reading {
 	for _, c := range before.CPUs {
 		was[c.Number] = c
 	}
+	drawn := map[int]luck{}
 	for _, c := range r.CPUs {
-		d.CPUs = append(d.CPUs, c.minus(was[c.Number]))
+		c = c.minus(was[c.Number])
+		drawn[c.Number] = c.luck()
+		c.Time = drawn[c.Number].of(c.Time)
+		d.CPUs = append(d.CPUs, c)
 	}
 	type key struct {
 		cpu    int
@@ -103,6 +108,9 @@ func (r *Reading) Since(before *Reading) *Reading {
 			old = Row{}
 		}
 		row.Times, row.Packets, row.Bytes = row.Times.minus(old.Times), row.Packets-old.Packets, row.Bytes-old.Bytes
+		if l, here := drawn[row.CPU]; here {
+			row = l.ofRow(row)
+		}
 		if row.Times != (Times{}) || row.Packets != 0 {
 			d.Rows = append(d.Rows, row)
 		}
@@ -114,6 +122,7 @@ func (c CPU) minus(o CPU) CPU {
 	for w := range c.Runs {
 		c.Runs[w] -= o.Runs[w]
 		c.Timed[w] -= o.Timed[w]
+		c.Stood[w] -= o.Stood[w]
 		c.Time[w] -= o.Time[w]
 		c.Sampled[w] -= o.Sampled[w]
 	}

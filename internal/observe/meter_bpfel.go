@@ -100,6 +100,7 @@ type meterTotals struct {
 	_         structs.HostLayout
 	Runs      [4]uint64
 	Timed     [4]uint64
+	Stood     [4]uint64
 	Ns        [4]uint64
 	Polls     uint64
 	Packets   uint64

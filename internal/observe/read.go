@@ -67,7 +67,7 @@ func cpuOf(number int, t meterTotals) cost.CPU {
 	}
 	for w, ns := range t.Ns {
 		c.Time[w] = time.Duration(ns)
-		c.Runs[w], c.Timed[w] = t.Runs[w]/whole, t.Timed[w]/whole
+		c.Runs[w], c.Timed[w], c.Stood[w] = t.Runs[w]/whole, t.Timed[w]/whole, t.Stood[w]/whole
 	}
 	return c
 }
