@@ -73,7 +73,8 @@ struct member {
 
 /* The routing domain to which new sockets of a contract are bound. */
 struct domain {
-	__u32 device; /* number of the VRF's, in the network namespace of the links */
+	__u32 device; /* number of the VRF's */
+	__u32 netns;  /* number of the network namespace of the links, where that device is */
 	__u16 serial; /* of the contract, as tags have it */
 	__u16 pad;
 };

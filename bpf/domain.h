@@ -13,8 +13,8 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Number of the network namespace of the links; 0: nothing is bound. */
-const volatile __u32 netns;
+/* Whether anything but tags can lead to a domain. */
+const volatile bool binds;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -62,6 +62,8 @@ static __always_inline struct domain *domain_of_maker(struct identity *i)
 		if (d && d->serial == TAG_SERIAL(i->tag))
 			return d;
 	}
+	if (!binds)
+		return NULL;
 	d = domain_of_cgroups(&claimed);
 	if (d || claimed)
 		return d;
@@ -76,10 +78,10 @@ static __always_inline struct domain *domain_of_maker(struct identity *i)
 	return domain_of_contract(id);
 }
 
-/* here reports whether the current process is where the links are. */
-static __always_inline bool here(struct task_struct *task)
+/* here reports whether a process is where the device of a domain is. */
+static __always_inline bool here(struct domain *d, struct task_struct *task)
 {
-	return netns && BPF_CORE_READ(task, nsproxy, net_ns, ns.inum) == netns;
+	return BPF_CORE_READ(task, nsproxy, net_ns, ns.inum) == d->netns;
 }
 
 #endif

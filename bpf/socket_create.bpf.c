@@ -43,10 +43,10 @@ static __always_inline void bind(struct bpf_sock *sk, struct task_struct *task, 
 {
 	struct domain *d;
 
-	if (sk->bound_dev_if || !here(task))
+	if (sk->bound_dev_if)
 		return;
 	d = domain_of_maker(i);
-	if (d)
+	if (d && here(d, task))
 		sk->bound_dev_if = d->device;
 }
 
@@ -59,7 +59,7 @@ int socket_create(struct bpf_sock *sk)
 	struct task_struct *task;
 	struct inode *exe;
 
-	if (!tag && !track_exe && controller1 < 0 && !netns)
+	if (!tag && !track_exe && controller1 < 0 && !binds)
 		return 1;
 	task = (struct task_struct *)bpf_get_current_task();
 	if (tag)

@@ -6,6 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/host"
+	"github.com/weir-net/weir/internal/kernel/bind"
 	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/kernel/netprio"
 	"github.com/weir-net/weir/internal/kernel/steer"
@@ -66,6 +68,10 @@ func knownErrors() []advice {
 		{bpf.ErrNoLimits, []string{"weir apply FILE loads programs that do, where the kernel can; weir doctor tells whether"}},
 		{agent.ErrNoLimits, []string{"weir doctor tells what this kernel has, and which limits a policy can give here; --priority needs none of it"}},
 		{agent.ErrNoBounds, []string{"weir doctor tells what this kernel has"}},
+		{agent.ErrNoBinding, []string{"weir vrf exec NAME -- COMMAND binds a command by other means, weir vrf service a unit"}},
+		{agent.ErrOtherNetns, []string{"nsenter --net=/run/netns/NAME weir vrf exec VRF -- COMMAND, for one of that namespace"}},
+		{host.ErrNoVRF, []string{"boot a kernel with CONFIG_NET_VRF; some distributions keep the module vrf in a package of more modules"}},
+		{bind.ErrOutvoted, []string{"weir explain --pid PID tells of a contract that binds them; weir vrf exec default -- COMMAND leaves what was entered"}},
 		{steer.ErrRefused, []string{"dmesg may tell why; some drivers take flow rules only after ethtool -K LINK ntuple on"}},
 		{agent.ErrRolledBack, []string{"weir status tells what is in force; weir doctor what this host can do"}},
 		{agent.ErrUnfinished, []string{"weir apply FILE finishes it, weir reset takes it back"}},

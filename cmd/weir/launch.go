@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -27,18 +28,22 @@ const (
 func (c *cli) launch() *cobra.Command {
 	var f termsFlags
 	cmd := &cobra.Command{
-		Use:   "run [--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] [--via VIA] -- COMMAND [ARGUMENTS]",
+		Use:   "run [--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] [--vrf NAME] [--via VIA] -- COMMAND [ARGUMENTS]",
 		Short: "Start a command under a contract",
 		Long: `Start a command under a contract, as nice does: its sockets and those of all of
 its children have the contract, in place of what the policy says of them. That is
 a priority, a limit that they share on all links together, one on what they all
-receive, a bound on what their TCP connections hold in memory, or any of these. Signals, terminal and exit status are the command's own;
-127 and 126 are those of shells, for a command that is not there or can not run.`,
+receive, a bound on what their TCP connections hold in memory, a VRF, or any of these. Signals, terminal and exit status are the command's own;
+127 and 126 are those of shells, for a command that is not there or can not run.
+
+--vrf NAME binds its sockets to a VRF of the policy, or to any other that the host
+has, and names are looked up there as for weir vrf exec, which needs no policy.`,
 		Example: `  sudo weir run --priority 2 -- rsync -a /srv backup:/srv
   sudo weir run --priority eth0=2,default=8 -- make push
   sudo weir run --egress-max 50Mbit -- restic backup /srv
   sudo weir run --ingress-max 20Mbit -- apt-get dist-upgrade
   sudo weir run --tcp-memory-max 64MiB -- crawler
+  sudo weir run --vrf mgmt --egress-max 10Mbit -- apt-get update
   sudo weir run --priority 6 --via net_prio -- streamer`,
 		Args: atLeast("COMMAND"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -46,7 +51,7 @@ receive, a bound on what their TCP connections hold in memory, or any of these. 
 				return err
 			}
 			if !f.promise() {
-				return &usageError{"weir run needs --priority, --egress-max, --ingress-max or --tcp-memory-max", "weir run --priority N -- " + shellLine(args)}
+				return &usageError{"weir run needs --priority, --egress-max, --ingress-max, --tcp-memory-max or --vrf", "weir run --priority N -- " + shellLine(args)}
 			}
 			path, err := lookUp(args[0])
 			if err != nil {
@@ -56,7 +61,12 @@ receive, a bound on what their TCP connections hold in memory, or any of these. 
 			if err != nil {
 				return err
 			}
-			if err := give(cmd.Context(), a, uint32(os.Getpid()), &f); err != nil {
+			runtime.LockOSThread() // it is this thread that becomes the command
+			err = c.give(cmd.Context(), a, uint32(os.Getpid()), &f)
+			if err == nil && f.vrf.value != "" {
+				err = c.enterVRF(f.vrf.value)
+			}
+			if err != nil {
 				return fmt.Errorf("run %s: %w", args[0], err)
 			}
 			err = unix.Exec(path, args, c.environ())
@@ -91,8 +101,18 @@ func viaOf(flag string) policy.Via {
 	return policy.ViaBPF
 }
 
+// enterVRF looks whether new sockets of this process are in a VRF by now, and has names looked
+// up there.
+func (c *cli) enterVRF(name string) error {
+	if err := agent.ProveBound(name); err != nil {
+		return err
+	}
+	c.lookUpIn(name)
+	return nil
+}
+
 // give gives a process a contract.
-func give(ctx context.Context, a *agent.Agent, pid uint32, f *termsFlags) error {
+func (c *cli) give(ctx context.Context, a *agent.Agent, pid uint32, f *termsFlags) error {
 	if viaOf(f.via) == policy.ViaNetPrio {
 		return patiently(ctx, amongMany, func() error { return a.SetNetPrio(ctx, pid, f.priority.value) })
 	}
@@ -102,5 +122,6 @@ func give(ctx context.Context, a *agent.Agent, pid uint32, f *termsFlags) error 
 	if err := knownLinks(a, f.priority.value); err != nil {
 		return err
 	}
-	return patiently(ctx, amongMany, func() error { return a.Set(ctx, pid, f.terms()) })
+	err := patiently(ctx, amongMany, func() error { return a.Set(ctx, pid, f.terms()) })
+	return c.namingVRFs(err, f.vrf.value)
 }

@@ -23,11 +23,11 @@ type setFlags struct {
 func (c *cli) set() *cobra.Command {
 	var f setFlags
 	cmd := &cobra.Command{
-		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] | --clear) [--via VIA]",
+		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] [--vrf NAME] | --clear) [--via VIA]",
 		Short: "Change a running workload, its open connections included",
 		Long: `Give a running process, cgroup or unit a contract, in place of what the policy
 says of it, limits included: a priority, a limit on all links together, one on what
-its sockets receive, a bound on what its TCP sockets hold in memory, or any of these.
+its sockets receive, a bound on what its TCP sockets hold in memory, a VRF, or any of these.
 Open connections change at their next packet, future ones and children are
 included, and nothing is moved anywhere. What is not named stays as weir set gave
 it before; --clear takes all of it back.
@@ -42,6 +42,10 @@ A bound on TCP memory is given as one: --tcp-memory-soft is half of --tcp-memory
 and --tcp-memory-when-full is squeeze where they are left out. Open connections are held to it as
 their peers read; --tcp-memory-max none gives them their buffers back.
 
+--vrf binds sockets to a VRF as they are made, one of the policy or any other that
+the host has; those that are open stay where they are. If that VRF goes away they
+reach nothing, rather than what is outside of it. --vrf none takes it back alone.
+
 A process may also be given its priority by the cgroup v1 controller net_prio,
 which needs no policy and does move it: --via net_prio.`,
 		Example: `  sudo weir set --pid 730 --priority 4
@@ -49,6 +53,7 @@ which needs no policy and does move it: --via net_prio.`,
   sudo weir set --pid 730 --egress-max 10Mbit
   sudo weir set --unit torrent --egress-max 5Mbit --ingress-max 20Mbit
   sudo weir set --unit crawler --tcp-memory-max 64MiB --tcp-memory-when-full refuse
+  sudo weir set --unit chrony --vrf mgmt
   sudo weir set --pid 730 --clear`,
 		Args:              nothing,
 		ValidArgsFunction: first(),
@@ -75,7 +80,7 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 	}
 	if f.clear == f.terms.given() {
 		kind, value, _ := strings.Cut(target.String(), ": ")
-		return &usageError{"weir set needs --priority, --egress-max, --ingress-max or --tcp-memory-max, or else --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
+		return &usageError{"weir set needs --priority, --egress-max, --ingress-max, --tcp-memory-max or --vrf, or else --clear", shellLine([]string{"weir", "set", "--" + kind, value, "--priority", "N"})}
 	}
 	a, err := c.privileged(cmd)
 	if err != nil {
@@ -85,7 +90,7 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 	said := ""
 	switch {
 	case target.Kind == policy.KindPID:
-		said, err = f.process(ctx, a, target.PID)
+		said, err = c.setProcess(ctx, a, target.PID, f)
 	case f.clear:
 		said = target.String() + ": what the policy says"
 		err = patiently(ctx, amongMany, func() error { return a.ClearGroup(ctx, target) })
@@ -93,6 +98,7 @@ func (c *cli) runSet(cmd *cobra.Command, f setFlags) error {
 		said = target.String() + ": " + f.terms.String()
 		if err = knownLinks(a, f.terms.priority.value); err == nil {
 			err = patiently(ctx, amongMany, func() error { return a.SetGroup(ctx, target, f.terms.terms()) })
+			err = c.namingVRFs(err, f.terms.vrf.value)
 		}
 	}
 	if err != nil {
@@ -132,8 +138,8 @@ func (f setFlags) target() (s policy.Selector, err error) {
 	return s, nil
 }
 
-// process sets or clears one process and says what is so now.
-func (f setFlags) process(ctx context.Context, a *agent.Agent, pid uint32) (string, error) {
+// setProcess sets or clears one process and says what is so now.
+func (c *cli) setProcess(ctx context.Context, a *agent.Agent, pid uint32, f setFlags) (string, error) {
 	name := strconv.FormatUint(uint64(pid), 10)
 	if p, err := workload.ReadProcess(pid); err == nil {
 		name += " (" + p.Name + ")"
@@ -146,8 +152,11 @@ func (f setFlags) process(ctx context.Context, a *agent.Agent, pid uint32) (stri
 		return "process " + name + ": what the policy says", patiently(ctx, amongMany, func() error { return a.Clear(ctx, pid) })
 	}
 	said := "process " + name + ": " + f.terms.String() + ", with its open sockets and its children"
+	if f.terms.vrf.given {
+		said += "; those that are open stay in their VRF"
+	}
 	if via == policy.ViaNetPrio {
 		said = "process " + name + ": " + f.terms.String() + " by net_prio, with its open sockets and its future children"
 	}
-	return said, give(ctx, a, pid, &f.terms)
+	return said, c.give(ctx, a, pid, &f.terms)
 }

@@ -15,6 +15,7 @@ type termsFlags struct {
 	priority        priorityFlag
 	egress, ingress maxFlag[policy.Rate]
 	memory          memoryFlags
+	vrf             vrfFlag
 	via             string
 }
 
@@ -26,10 +27,14 @@ func (c *cli) addTerms(cmd *cobra.Command, f *termsFlags) {
 	cmd.Flags().Var(&f.egress, "egress-max", "at most a `RATE` of all links together, from 64Kbit to 100Gbit; none takes back what weir set gave")
 	cmd.Flags().Var(&f.ingress, "ingress-max", "at most a `RATE` to its sockets, by all devices but loopback; likewise")
 	c.addMemory(cmd, &f.memory)
+	cmd.Flags().Var(&f.vrf, "vrf", "bind its new sockets to the VRF `NAME` of the policy or of the host; none takes back what weir set gave")
 	cmd.Flags().Var(oneOf(&f.via, "bpf", "net_prio"), "via", "the mechanism that carries it: `VIA` is bpf or net_prio")
 	_ = cmd.RegisterFlagCompletionFunc("priority", c.completePriority)
 	_ = cmd.RegisterFlagCompletionFunc("egress-max", completeRate)
 	_ = cmd.RegisterFlagCompletionFunc("ingress-max", completeRate)
+	_ = cmd.RegisterFlagCompletionFunc("vrf", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return append(c.vrfNames(), "none"), cobra.ShellCompDirectiveNoFileComp
+	})
 	_ = cmd.RegisterFlagCompletionFunc("via", cobra.FixedCompletions([]string{"bpf", "net_prio"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -50,16 +55,19 @@ func (f *termsFlags) check() error {
 			return &usageError{"net_prio carries priorities only: it cannot hold a " + limit.what, "leave --via out, or " + limit.flag}
 		}
 	}
+	if f.vrf.given {
+		return &usageError{"net_prio carries priorities only: it cannot bind sockets to a VRF", "leave --via out, or --vrf"}
+	}
 	return nil
 }
 
 func (f *termsFlags) given() bool {
-	return f.priority.given || f.egress.given || f.ingress.given || f.memory.given()
+	return f.priority.given || f.egress.given || f.ingress.given || f.memory.given() || f.vrf.given
 }
 
 // promise reports whether what was given promises anything by itself.
 func (f *termsFlags) promise() bool {
-	return f.priority.given || f.egress.value != 0 || f.ingress.value != 0 || f.memory.max.value != 0
+	return f.priority.given || f.egress.value != 0 || f.ingress.value != 0 || f.memory.max.value != 0 || f.vrf.value != ""
 }
 
 // terms are what was given.
@@ -76,6 +84,9 @@ func (f *termsFlags) terms() (t agent.Terms) {
 	if f.memory.given() {
 		bound := f.memory.bound()
 		t.TCPMemory = &bound
+	}
+	if f.vrf.given {
+		t.VRF = &f.vrf.value
 	}
 	return t
 }
@@ -105,6 +116,12 @@ func (f *termsFlags) String() string {
 	case f.memory.given():
 		words = append(words, "no bound on TCP memory of its own")
 	}
+	switch {
+	case f.vrf.value != "":
+		words = append(words, plan.BoundTerms(f.vrf.value))
+	case f.vrf.given:
+		words = append(words, "no VRF of its own")
+	}
 	return strings.Join(words, ", ")
 }
 
@@ -126,4 +143,25 @@ func (f *maxFlag[T]) Set(s string) (err error) {
 	}
 	f.given = err == nil
 	return err
+}
+
+// A vrfFlag is the VRF that new sockets are bound to, or none.
+type vrfFlag struct {
+	value string // "": none
+	given bool
+}
+
+func (f *vrfFlag) String() string { return "" }
+
+func (f *vrfFlag) Type() string { return "name" }
+
+func (f *vrfFlag) Set(s string) error {
+	if f.value = ""; s != "none" {
+		if err := policy.CheckLinkName(s); err != nil {
+			return err
+		}
+		f.value = s
+	}
+	f.given = true
+	return nil
 }

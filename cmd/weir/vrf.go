@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-net/weir/internal/agent"
 	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/plan"
 )
@@ -183,6 +185,15 @@ func (c *cli) vrfShow() *cobra.Command {
 }
 
 // noVRF says which ones there are.
+// namingVRFs says of an error that a VRF is not there which ones are.
+func (c *cli) namingVRFs(err error, name string) error {
+	if !errors.Is(err, agent.ErrUnknownVRF) {
+		return err
+	}
+	names, _ := c.knownVRFs()
+	return &hinted{err, []string{didYouMean(name, names, "weir vrf list")}}
+}
+
 func noVRF(verb, name string, names []string) error {
 	return &hinted{
 		error: fmt.Errorf("%s: VRF %q: no such VRF here", verb, name),

@@ -70,15 +70,20 @@ its own; nothing where that cgroup is there already, bound and open to the user.
 			case err != nil:
 				return fmt.Errorf("vrf exec %s: %w", name, err)
 			}
-			if err := host.MountResolver(c.resolver().OwnFile(name)); err != nil {
-				c.warn("names are looked up as they are outside of %s: %v", name, err)
-			}
+			c.lookUpIn(name)
 			err = unix.Exec(path, command, c.environ())
 			return coded{error: fmt.Errorf("run %s: %w", command[0], err), code: exitNotExecutable}
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
 	return cmd
+}
+
+// lookUpIn has names looked up in a VRF, by this thread and by the command that it becomes.
+func (c *cli) lookUpIn(name string) {
+	if err := host.MountResolver(c.resolver().OwnFile(name)); err != nil {
+		c.warn("names are looked up as they are outside of %s: %v", name, err)
+	}
 }
 
 // mayNotEnter is the refusal. With sudo alone the command would be root's.

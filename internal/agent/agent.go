@@ -42,6 +42,7 @@ var (
 	ErrNothingPending = errors.New("no change waits to be confirmed")
 	ErrNoLimits       = errors.New("no limit is possible here")
 	ErrNoBounds       = errors.New("no bound on TCP memory is possible here")
+	ErrNoBinding      = errors.New("no socket can be bound to a VRF here")
 	ErrLoseSSH        = errors.New("the change touches the link that carries your ssh session")
 	ErrCutOff         = errors.New("the change moves the last link with a default route into another routing domain")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
@@ -38,7 +39,7 @@ func (a *Agent) draft(ctx context.Context, r *state.Record, p *policy.Policy) (*
 
 // proposed is the draft of a policy that somebody hands in, which is refused where a
 // limit would not bind all that it is given for, and where nothing would hold one that weir
-// set gave to a process that lives. What is in force is not: others make cgroups as they
+// set gave to a process that lives, or a VRF that it gave would not be there. What is in force is not: others make cgroups as they
 // like, and status tells of those.
 func (a *Agent) proposed(ctx context.Context, r *state.Record, p *policy.Policy) (*draft, error) {
 	d, err := a.draft(ctx, r, p)
@@ -59,21 +60,29 @@ func (a *Agent) proposed(ctx context.Context, r *state.Record, p *policy.Policy)
 	return d, nil
 }
 
-// unheld tells of limits beside the policy that nothing would hold, of processes that live.
+// unheld tells of limits and VRFs beside the policy that nothing would hold, of processes that
+// live, and of groups.
 func (a *Agent) unheld(r *state.Record, d *draft) (errs policy.Errors, err error) {
-	if len(d.want.Unheld) == 0 {
+	if len(d.want.Unheld)+len(d.want.Astray) == 0 {
 		return nil, nil
 	}
 	gone, err := a.gone(r.Sets, d.tags, r.IDs)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range sortedKeys(d.want.Unheld) {
-		if !gone[name] {
+	for _, s := range r.Sets {
+		to := strings.TrimPrefix(s.Name, "set ")
+		add := func(what, flag string) {
 			errs = append(errs, policy.Diagnostic{
-				Message: fmt.Sprintf("what weir set or weir run gave to %s: no way to hold its limit: %s", name, d.want.Unheld[name]),
-				Help:    "weir set --" + name + " --egress-max none takes it back",
+				Message: fmt.Sprintf("what weir set or weir run gave to %s: %s", to, what),
+				Help:    fmt.Sprintf("weir set --%s --%s none takes it back", strings.Replace(to, ": ", " ", 1), flag),
 			})
+		}
+		if why := d.want.Unheld[s.Name]; why != "" && !gone[s.Name] {
+			add("no way to hold its limit: "+why, "egress-max")
+		}
+		if vrf := d.want.Astray[s.Name]; vrf != "" && !gone[s.Name] {
+			add(fmt.Sprintf("no VRF %q would be here", vrf), "vrf")
 		}
 	}
 	return errs, nil

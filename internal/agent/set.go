@@ -18,7 +18,8 @@ import (
 // on and its children a contract. The process is not moved anywhere. A second
 // Set changes the first, in one write per link and one for the limit; one that
 // leaves nothing of it is Clear; a first one that fails leaves nothing. It returns
-// ErrNoLimits where a limit is not possible, and ErrNoBounds where a bound of memory is not.
+// ErrNoLimits where a limit is not possible, ErrNoBounds where a bound of memory is not, and
+// ErrNoBinding or ErrUnknownVRF where sockets can not be bound to a VRF.
 func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 	// The kernel side knows a process by its number in the initial namespace.
 	if err := workload.CheckPIDNamespace(); err != nil {
@@ -40,7 +41,7 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 			s = old
 		}
 		s, nothing := t.of(s, known)
-		if err := a.canBound(ctx, t); err != nil {
+		if err := errors.Join(a.canBound(ctx, t), a.canBind(ctx, t), a.sharesVRFs(t, pid)); err != nil {
 			return err
 		}
 		how := policy.MethodAuto
@@ -218,6 +219,7 @@ func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set, how pol
 	return errors.Join(
 		a.receive(g, c, plan.ArrivingOf(s.Contract()), r.IDs.Names),
 		a.bound(g, c, s.TCPMemory, r.IDs.Names),
+		a.bindSockets(g, c, s.VRF),
 	)
 }
 
@@ -229,5 +231,5 @@ func (a *Agent) retract(g *bpf.Generation, r *state.Record, c plan.Contract) err
 		}
 	}
 	nobody := plan.Contract{ID: c.ID}
-	return errors.Join(g.RemoveLimit(c.ID), g.SetArriving(nobody, plan.Limit{}, nil), a.bound(g, nobody, policy.TCPMemory{}, nil))
+	return errors.Join(g.RemoveLimit(c.ID), g.SetArriving(nobody, plan.Limit{}, nil), a.bound(g, nobody, policy.TCPMemory{}, nil), g.RemoveDomain(c.ID))
 }

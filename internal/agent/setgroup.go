@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,11 +12,12 @@ import (
 
 // SetGroup gives a running cgroup or unit a contract, before anything that the
 // policy says of it. Its open connections are included. A second SetGroup changes
-// the first. It returns ErrNoLimits where a limit is not possible, and ErrNoBounds where a
-// bound of memory is not.
+// the first. It returns ErrNoLimits where a limit is not possible, ErrNoBounds where a
+// bound of memory is not, and ErrNoBinding or ErrUnknownVRF where sockets can not be bound to
+// a VRF.
 func (a *Agent) SetGroup(ctx context.Context, s policy.Selector, t Terms) error {
 	return a.regroup(ctx, func(r *state.Record) (bool, error) {
-		if err := a.canBound(ctx, t); err != nil {
+		if err := errors.Join(a.canBound(ctx, t), a.canBind(ctx, t)); err != nil {
 			return false, err
 		}
 		if t.limits() {

@@ -17,6 +17,7 @@ type Terms struct {
 	Max        *policy.Rate      // of egress; 0 takes away the limit that was given before
 	MaxIngress *policy.Rate      // likewise, of what its sockets receive
 	TCPMemory  *policy.TCPMemory // the zero value takes away the bound that was given before
+	VRF        *string           // of the host, that new sockets are bound to; "" takes away the one that was given before
 }
 
 // limits reports whether the terms give a limit.
@@ -49,7 +50,10 @@ func (t Terms) of(s state.Set, known bool) (next state.Set, nothing bool) {
 	if t.TCPMemory != nil {
 		s.TCPMemory = *t.TCPMemory
 	}
-	return s, s.Priority.Empty() && !s.Contract().Limited() && s.TCPMemory.Max == 0
+	if t.VRF != nil {
+		s.VRF = *t.VRF
+	}
+	return s, s.Priority.Empty() && !s.Contract().Limited() && s.TCPMemory.Max == 0 && s.VRF == ""
 }
 
 func setName(pid uint32) string { return fmt.Sprintf("pid %d", pid) }

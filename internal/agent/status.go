@@ -68,6 +68,7 @@ type SetStatus struct {
 	Max        policy.Rate             `json:"max,omitempty" jsonschema:"type=string"`         // of egress
 	MaxIngress policy.Rate             `json:"max_ingress,omitempty" jsonschema:"type=string"` // of what its sockets receive
 	TCPMemory  policy.TCPMemory        `json:"tcp_memory,omitzero"`                            // that its TCP sockets may hold
+	VRF        string                  `json:"vrf,omitempty"`                                  // that its new sockets are bound to
 	Alive      bool                    `json:"alive"`
 	Traffic    map[string]plan.Traffic `json:"traffic"` // per link
 }

@@ -3,12 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/weir-net/weir/internal/host"
-	"github.com/weir-net/weir/internal/kernel/bpf"
 	"github.com/weir-net/weir/internal/kernel/vrf"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
@@ -102,52 +100,6 @@ func (a *Agent) readVRFs() (all map[string]plan.VRF, err error) {
 		return err
 	})
 	return all, err
-}
-
-// attachSockets has new sockets followed, and bound to their VRFs, which are there by now.
-func (c *change) attachSockets(w *plan.Want, o bpf.Options) error {
-	if len(w.Bound) > 0 {
-		err := c.inScope(func() error {
-			indexes, err := c.domains().Indexes()
-			if err != nil {
-				return err
-			}
-			o.Domains = map[plan.ContractID]bpf.Domain{}
-			for _, contract := range w.Contracts {
-				if name, ok := w.Bound[contract.ID]; ok {
-					o.Domains[contract.ID] = bpf.Domain{Device: indexes[name], Serial: contract.Serial}
-				}
-			}
-			o.Netns, err = host.NetnsNumber()
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return c.generation.AttachSockets(w.Rules, o)
-}
-
-// readBound says to which VRFs new sockets of contracts are bound.
-func (a *Agent) readBound(g *bpf.Generation) (map[plan.ContractID]string, error) {
-	domains, err := g.Domains()
-	if err != nil || len(domains) == 0 {
-		return nil, err
-	}
-	bound := map[plan.ContractID]string{}
-	err = a.inScope(func() error {
-		indexes, err := a.domains().Indexes()
-		for id, device := range domains {
-			bound[id] = fmt.Sprintf("of device %d, which is gone", device)
-			for name, index := range indexes {
-				if index == device {
-					bound[id] = name
-				}
-			}
-		}
-		return err
-	})
-	return bound, err
 }
 
 // lookAtVRFs finds out what a policy's VRFs need to know, or what is to become of those that

@@ -99,8 +99,8 @@ type VRFIdentity struct {
 
 // IdentifyVRF says which VRF the new sockets of a process are bound to: by the name of its
 // cgroup, as ip vrf identify has it, by the program that binds them, or, where neither tells, by
-// the sockets that it has, if all that are bound agree. For the latter two one may have to be root; what one may
-// not see tells nothing.
+// the sockets that it has, if all that are bound agree; of this process by one that it makes. For
+// the latter two of others one may have to be root; what one may not see tells nothing.
 func IdentifyVRF(ctx context.Context, pid uint32) (VRFIdentity, error) {
 	p, err := workload.ReadProcess(pid)
 	if err != nil {
@@ -138,6 +138,14 @@ func IdentifyVRF(ctx context.Context, pid uint32) (VRFIdentity, error) {
 	if len(bound) > 0 {
 		id.VRF, id.By = bound[len(bound)-1], "program" // the topmost cgroup's runs last
 		return id, nil
+	}
+	if pid == uint32(os.Getpid()) { // it can make one and look
+		index, err := bind.New()
+		if name := vrfOfDevice(vrfs, index); name != "" {
+			id.VRF, id.By = name, "sockets"
+			return id, nil
+		}
+		return id, err
 	}
 	if id.VRF, err = vrfOfSockets(ctx, p, vrfs); id.VRF != "" {
 		id.By = "sockets"

@@ -42,7 +42,7 @@ func Links(ctx context.Context) (map[string]plan.LinkFacts, error) {
 		}
 		a := device.Attrs()
 		link := facts(a, qdiscs[a.Index], prober{tool})
-		link.Ifb = device.Type() == "ifb"
+		link.Ifb, link.VRF = device.Type() == "ifb", device.Type() == "vrf"
 		links[a.Name] = link
 	}
 	// A bridge or a VLAN passes on what the devices below it say.

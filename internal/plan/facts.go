@@ -29,6 +29,7 @@ type LinkFacts struct {
 	Ethernet bool   // packets at egress start with an Ethernet header
 	Driver   string // as ethtool names it
 	Ifb      bool   // its queue is for what arrives elsewhere
+	VRF      bool   // it is a routing domain, whoever made it
 	Root     Qdisc  // root qdisc, Weir's or not
 	MQPrioHW bool   // the driver takes mqprio with hw 1
 	Up       bool

@@ -100,7 +100,7 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			all = append(all, Judgement{Workload: w.Name}.memory(held.Bound(), pool, known, wrong["workload "+w.Name]))
 		}
 		if vrf, ok := want.Bound[id]; ok {
-			all = append(all, judgeBound(w.Name, vrf, wrong))
+			all = append(all, judgeBound(w.Name, vrf, want.Astray[w.Name], wrong))
 		}
 	}
 	all = append(all, judgeVRFs(want, wrong)...)

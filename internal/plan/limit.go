@@ -184,6 +184,9 @@ func Terms(of policy.Contract) string {
 	if m := MemoryTerms(of.TCPMemory); m != "" {
 		terms = append(terms, m)
 	}
+	if of.VRF != "" {
+		terms = append(terms, BoundTerms(of.VRF))
+	}
 	if terms == nil {
 		return Limit{}.String()
 	}

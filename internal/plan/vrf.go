@@ -62,15 +62,41 @@ func vrfsOf(p *policy.Policy, f Facts) map[string]VRF {
 	return all
 }
 
-// bound are the contracts whose new sockets are bound to a VRF.
-func boundOf(p *policy.Policy, ids IDs) map[ContractID]string {
-	bound := map[ContractID]string{}
-	for _, w := range p.Workloads {
-		if w.Via == policy.ViaBPF && w.Contract.VRF != "" {
-			bound[ids.Names[w.Name].ID] = w.Contract.VRF
+// NoVRF stands for the VRF of new sockets that is not there: they reach nothing, rather than
+// what is outside of it.
+const NoVRF = "of a device that is not there"
+
+// bind notes the contracts whose new sockets are bound to a VRF. Those of a policy are bound to
+// one of its own; what was given beside it may name any VRF of the host, which may have gone.
+func (w *Want) bind(p *policy.Policy, f Facts, explicit []Explicit) {
+	w.Bound, w.Astray = map[ContractID]string{}, map[string]string{}
+	add := func(name, vrf string) {
+		if vrf == "" {
+			return
+		}
+		id := w.IDs.Names[name].ID
+		if w.Bound[id] = vrf; !w.hasVRF(vrf, f) {
+			w.Bound[id], w.Astray[name] = NoVRF, vrf
 		}
 	}
-	return bound
+	for _, wl := range p.Workloads {
+		if wl.Via == policy.ViaBPF {
+			add(wl.Name, wl.Contract.VRF)
+		}
+	}
+	for _, e := range explicit {
+		add(e.Name, e.Contract.VRF)
+	}
+	w.Binds = len(w.Bound) > 0
+}
+
+// hasVRF reports whether there is a VRF once the policy is in force.
+func (w *Want) hasVRF(name string, f Facts) bool {
+	if _, wanted := w.VRFs[name]; wanted {
+		return true
+	}
+	_, goes := f.Routing.Ours[name]
+	return f.Links[name].VRF && !goes
 }
 
 // vrfs compares the VRFs that are there with those that shall be.
@@ -137,12 +163,15 @@ func judgeVRFs(want *Want, wrong map[string]string) (all []Judgement) {
 }
 
 // judgeBound judges that new sockets of a workload are bound to a VRF.
-func judgeBound(workload, vrf string, wrong map[string]string) Judgement {
+func judgeBound(workload, vrf, astray string, wrong map[string]string) Judgement {
 	j := Judgement{Workload: workload, Link: EveryLink, Promise: PromiseVRF, Priority: policy.Unset, VRF: vrf, Verdict: Kept,
 		Evidence: "read back: its new sockets are bound to " + vrf + "; those that were open before stay where they were"}
 	broken := cmp.Or(wrong["workload "+workload], wrong[boundObject])
 	if text := wrong["vrf "+vrf]; text != "" {
 		broken = "vrf " + vrf + ": " + text
+	}
+	if astray != "" {
+		j.VRF, broken = astray, "no VRF "+astray+" here: its new sockets reach nothing"
 	}
 	if broken != "" {
 		j.Verdict, j.Evidence = Broken, broken

@@ -67,13 +67,21 @@ func (f Facts) checkBound(w policy.Workload, add addFunc) {
 	if f.Cgroup2 == "" {
 		add(at, f.mountCgroup2(), "%s: no cgroup2 mount here: no program sees sockets being made", object)
 	}
-	switch {
-	case !f.Root:
-	case f.Features.lacks(f.Features.SockCreate, FeatureSockCreate):
-		add(at, "weir vrf service binds a unit by other means", "%s: kernel runs no program where sockets are made (no cgroup/sock_create)", object)
-	case f.Features.lacks(f.Features.BTF, FeatureBTF):
-		add(at, "weir vrf service binds a unit by other means", "%s: kernel does not describe its own types (no BTF)", object)
+	if lacks := f.Features.NoBinding(); f.Root && len(lacks) > 0 {
+		add(at, "weir vrf service binds a unit by other means", "%s: %s", object, lacks[0])
 	}
+}
+
+// NoBinding says what the kernel lacks to bind new sockets of workloads to a VRF, in words;
+// nothing where it can, or where that could not be found out.
+func (f Features) NoBinding() (lacks []string) {
+	if f.lacks(f.SockCreate, FeatureSockCreate) {
+		lacks = append(lacks, "kernel runs no program where sockets are made (no cgroup/sock_create)")
+	}
+	if f.lacks(f.BTF, FeatureBTF) {
+		lacks = append(lacks, "kernel does not describe its own types (no BTF)")
+	}
+	return lacks
 }
 
 // Moves are the links that change their routing domain, sorted.

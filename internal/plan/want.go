@@ -17,6 +17,7 @@ type Want struct {
 	Before     map[string]Qdisc    // link -> its root qdisc now
 	Live       policy.Method       // how limits are held that weir set and weir run give; MethodAuto: in no way
 	Unheld     map[string]string   // explicit contracts whose limit nothing holds -> why, in words
+	Astray     map[string]string   // contracts of weir set and weir run whose VRF is not there -> its name
 	// Unfollowed are patterns whose later matches wait for the next apply.
 	Unfollowed []policy.Selector
 	// Unbound are limits that do not bind all that is below their cgroups.
@@ -68,8 +69,8 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		workloads: workloads,
 	}
 	w.Contracts = w.IDs.Names
-	w.VRFs, w.Bound = vrfsOf(p, f), boundOf(p, w.IDs)
-	w.Binds = len(w.Bound) > 0
+	w.VRFs = vrfsOf(p, f)
+	w.bind(p, f, explicit)
 	w.IDs.Shares, w.IDs.Toward = map[string]map[string]int{}, ids.towardNumbers(p)
 	charged := w.LimitRungs.outsideClasses(p)
 	for _, l := range p.Links {

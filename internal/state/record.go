@@ -78,6 +78,7 @@ type Set struct {
 	Max        policy.Rate      `json:"max,omitempty"`         // of egress; 0: no limit
 	MaxIngress policy.Rate      `json:"max_ingress,omitempty"` // likewise
 	TCPMemory  policy.TCPMemory `json:"tcp_memory,omitzero"`
+	VRF        string           `json:"vrf,omitempty"` // that new sockets are bound to
 	Via        policy.Via       `json:"via,omitempty"`
 }
 
@@ -88,6 +89,7 @@ func (s Set) Contract() policy.Contract {
 		Egress:    policy.Egress{Limit: policy.Limit{Max: s.Max}},
 		Ingress:   policy.Bandwidth{Limit: policy.Limit{Max: s.MaxIngress}},
 		TCPMemory: s.TCPMemory,
+		VRF:       s.VRF,
 	}
 }
 

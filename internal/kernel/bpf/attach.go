@@ -24,14 +24,10 @@ func (g *Generation) AttachSockets(rules plan.Rules, o Options) error {
 	if err != nil {
 		return err
 	}
-	netns := o.Netns
-	if len(o.Domains) == 0 {
-		netns = 0
-	}
 	err = errors.Join(
 		spec.Variables[socketCreateVarTrackExe].Set(len(rules.Exes) > 0),
 		spec.Variables[socketCreateVarController1].Set(int32(o.Controller)),
-		spec.Variables[socketCreateVarNetns].Set(netns),
+		spec.Variables[socketCreateVarBinds].Set(len(o.Domains) > 0),
 	)
 	if err != nil {
 		return fmt.Errorf("set socket_create: %w", err)

@@ -51,14 +51,14 @@ type Options struct {
 
 	Bound   int                        // of how many contracts new sockets are bound to a VRF
 	Domains map[plan.ContractID]Domain // to which; [Generation.AttachSockets] needs to know
-	Netns   uint32                     // inode of the network namespace of the links, where anything is bound
 }
 
-// Room for what comes between two applies: cgroups that are born, and limits of
-// weir set and weir run.
+// Room for what comes between two applies: cgroups that are born, limits of
+// weir set and weir run, and what they bind to VRFs.
 const (
 	spare       = 4096
 	spareLimits = 255 // with number 0, which is none, a power of two
+	spareBound  = 256
 )
 
 // maxLinks is how many links a socket's verdict tells apart.
@@ -200,7 +200,7 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 		birthsMapBirthNames:    len(rules.Births.Names),
 		limitMapPrefixes:       len(rules.Toward),
 		limitMapBlocs:          len(rules.Blocs),
-		socketCreateMapDomains: o.Bound,
+		socketCreateMapDomains: o.Bound + spareBound,
 		limitMapLinks:          int(linkEgressLinkNumberFIRST_LINK) + o.Links,
 	}
 	if rules.Controller1 != "" {

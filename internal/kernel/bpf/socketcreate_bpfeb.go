@@ -28,6 +28,7 @@ type socketCreateContract struct {
 type socketCreateDomain struct {
 	_      structs.HostLayout
 	Device uint32
+	Netns  uint32
 	Serial uint16
 	Pad    uint16
 }
@@ -60,8 +61,8 @@ const (
 	socketCreateMapTasks         = "tasks"
 	socketCreateMapUsers         = "users"
 	socketCreateProgSocketCreate = "socket_create"
+	socketCreateVarBinds         = "binds"
 	socketCreateVarController1   = "controller1"
-	socketCreateVarNetns         = "netns"
 	socketCreateVarTrackExe      = "track_exe"
 )
 
@@ -128,8 +129,8 @@ type socketCreateMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type socketCreateVariableSpecs struct {
+	Binds       *ebpf.VariableSpec `ebpf:"binds"`
 	Controller1 *ebpf.VariableSpec `ebpf:"controller1"`
-	Netns       *ebpf.VariableSpec `ebpf:"netns"`
 	TrackExe    *ebpf.VariableSpec `ebpf:"track_exe"`
 }
 
@@ -180,8 +181,8 @@ func (m *socketCreateMaps) Close() error {
 //
 // It can be passed to loadSocketCreateObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socketCreateVariables struct {
+	Binds       *ebpf.Variable `ebpf:"binds"`
 	Controller1 *ebpf.Variable `ebpf:"controller1"`
-	Netns       *ebpf.Variable `ebpf:"netns"`
 	TrackExe    *ebpf.Variable `ebpf:"track_exe"`
 }
 
