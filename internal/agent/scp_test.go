@@ -76,41 +76,11 @@ func (s *street) line(t *testing.T) {
 // sshd runs a real sshd and returns the arguments that make ssh and scp reach it.
 func sshd(t *testing.T, ns *testutil.Namespace, address string) []string {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"host", "user"} {
-		testutil.Output(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(dir, key))
-	}
-	public, err := os.ReadFile(filepath.Join(dir, "user.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	keys := write("authorized_keys", string(public))
-	config := write("sshd_config", fmt.Sprintf(`
-ListenAddress %s
-HostKey %s
-AuthorizedKeysFile %s
-StrictModes no
-UsePAM no
-PidFile none
-Subsystem sftp internal-sftp
-`, address, filepath.Join(dir, "host"), keys))
+	server, client := testutil.SSH(t, address)
 	var log strings.Builder
-	start(t, ns, "", &log, "sshd", "-D", "-e", "-f", config)
+	start(t, ns, "", &log, "sshd", server...)
 	time.Sleep(500 * time.Millisecond)
-	return []string{
-		"-q", "-i", filepath.Join(dir, "user"), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes",
-		"-o", "ConnectTimeout=10",
-	}
+	return client
 }
 
 // TestScp copies a file with a real scp through the router while iperf3 fills

@@ -27,23 +27,6 @@ func (b *bench) mgmtPolicy() string {
 	return fmt.Sprintf("version: 1\nvrfs:\n  mgmt: {table: 1000, links: [%s]}\n", b.link.Name)
 }
 
-// routing is all that a VRF could leave behind, in the words of ip. Times are left out, and
-// so is what the kernel finds out anew.
-func (b *bench) routing() string {
-	var text strings.Builder
-	for _, args := range []string{
-		"vrf", "rule", "-6 rule", "mrule", "-6 mrule", "route show table all", "-6 route show table all", "addr", "neigh show nud permanent", "-6 neigh show nud permanent", "-d -o link",
-	} {
-		var lines []string
-		b.here.Do(func() {
-			out := b.here.Output("ip", strings.Fields(args)...)
-			lines = strings.Split(out, "\n")
-		})
-		fmt.Fprintf(&text, "$ ip %s\n%s\n", args, testutil.Lasting(strings.Join(lines, "\n")))
-	}
-	return text.String()
-}
-
 // furnish gives the bench's link all kinds of what moves with it, and waits until no address
 // is new.
 func (b *bench) furnish(t *testing.T) {
@@ -67,7 +50,7 @@ func (b *bench) furnish(t *testing.T) {
 	} {
 		b.here.Output("ip", strings.Fields(strings.ReplaceAll(args, "LINK", b.link.Name))...)
 	}
-	until(t, "no address is new", func() bool { return !strings.Contains(b.routing(), " tentative") })
+	until(t, "no address is new", func() bool { return !strings.Contains(b.here.Routing(), " tentative") })
 }
 
 // routes are those of a table by the bench's link, sorted.
@@ -88,7 +71,7 @@ func TestVRF(t *testing.T) {
 	testutil.Needs(t, "vrf link", "ip", "ping")
 	b := newBench(t)
 	b.furnish(t)
-	before, routes := b.routing(), b.routes("main")
+	before, routes := b.here.Routing(), b.routes("main")
 	open := []*session{b.session(t, b.far.IPv4.Addr()), b.session(t, b.far.IPv6.Addr())}
 	b.apply(t, b.mgmtPolicy())
 	if diff := cmp.Diff(routes, b.routes("1000")); diff != "" {
@@ -129,7 +112,7 @@ func TestVRF(t *testing.T) {
 	if err := b.Reset(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, b.routing()); diff != "" {
+	if diff := cmp.Diff(before, b.here.Routing()); diff != "" {
 		t.Errorf("reset left (-before +after)\n%s", diff)
 	}
 	for _, c := range open {
@@ -163,7 +146,7 @@ func TestKilledVRF(t *testing.T) {
 	testutil.Needs(t, "vrf link", "ip")
 	b := newBench(t)
 	b.furnish(t)
-	before, routes := b.routing(), b.routes("main")
+	before, routes := b.here.Routing(), b.routes("main")
 	for _, v := range []victim{{Verb: "apply", Policy: b.mgmtPolicy()}, {Verb: "reset"}} {
 		for v.KillAt = 1; ; v.KillAt += stride(2) {
 			if v.Verb == "reset" {
@@ -186,7 +169,7 @@ func TestKilledVRF(t *testing.T) {
 			if err := b.Reset(context.Background()); err != nil {
 				t.Fatalf("%s, place %d: reset: %v", v.Verb, v.KillAt, err)
 			}
-			if diff := cmp.Diff(before, b.routing()); diff != "" {
+			if diff := cmp.Diff(before, b.here.Routing()); diff != "" {
 				t.Fatalf("%s, place %d: reset left (-before +after)\n%s", v.Verb, v.KillAt, diff)
 			}
 		}
