@@ -26,9 +26,9 @@ import (
 type testHost struct {
 	here, there *testutil.Namespace
 	scope       state.Scope
-	terminals   string        // directory of its terminals
-	terminal    *os.File      // the far side of the only one
-	log         *net.UnixConn // its system log
+	terminals   string             // directory of its terminals
+	terminal    *testutil.Terminal // the only one
+	log         *net.UnixConn      // its system log
 	logPath     string
 }
 
@@ -63,9 +63,8 @@ func (h *testHost) people(t testing.TB, dir string) {
 	if err := os.Mkdir(h.terminals, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	var path string
-	h.terminal, path = openPTY(t)
-	if err := os.Symlink(path, filepath.Join(h.terminals, "0")); err != nil {
+	h.terminal = testutil.NewTerminal(t, 80, 24)
+	if err := os.Symlink(h.terminal.Path, filepath.Join(h.terminals, "0")); err != nil {
 		t.Fatal(err)
 	}
 	var err error
@@ -76,39 +75,10 @@ func (h *testHost) people(t testing.TB, dir string) {
 	t.Cleanup(func() { h.log.Close() })
 }
 
-// openPTY makes a terminal and returns its far side and the path of the near one.
-func openPTY(t testing.TB) (far *os.File, near string) {
-	t.Helper()
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	far = os.NewFile(uintptr(fd), "/dev/ptmx")
-	t.Cleanup(func() { far.Close() })
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near = fmt.Sprintf("/dev/pts/%d", number)
-	// As long as nobody has the near side open, the far side reads EIO.
-	keep, err := os.OpenFile(near, os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keep.Close() })
-	return far, near
-}
-
 // heard is what was written to the host's terminal, and to its log, up to now.
 func (h *testHost) heard() (terminal, log string) {
 	b := make([]byte, 4096)
-	_ = h.terminal.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	if n, err := h.terminal.Read(b); err == nil {
-		terminal = string(b[:n])
-	}
+	terminal = h.terminal.Heard(50 * time.Millisecond)
 	_ = h.log.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 	if n, err := h.log.Read(b); err == nil {
 		log = string(b[:n])

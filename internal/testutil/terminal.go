@@ -108,6 +108,17 @@ func (term *Terminal) read() {
 	}
 }
 
+// Heard is what was written to a terminal where nothing was started, or is within a time.
+func (term *Terminal) Heard(within time.Duration) string {
+	wait := []unix.PollFd{{Fd: int32(term.Far.Fd()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(wait, int(within.Milliseconds())); n == 0 || err != nil {
+		return ""
+	}
+	b := make([]byte, 4096)
+	n, _ := term.Far.Read(b)
+	return string(b[:n])
+}
+
 // Written is all that was written to the terminal.
 func (term *Terminal) Written() string {
 	term.mu.Lock()
