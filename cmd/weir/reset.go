@@ -18,7 +18,9 @@ func (c *cli) reset() *cobra.Command {
 		Short: "Leave the host as it was before Weir",
 		Long: `Leave the host as it was before Weir: programs, tables and queues go, what was
 replaced comes back, and what weir vrf doctor --fix made goes. Only what is
-Weir's is removed. It also finishes a change that was broken off. Without anything of Weir's there is nothing to do.`,
+Weir's is removed. It also finishes a change that was broken off. Without anything of Weir's there is nothing to do.
+
+What weir vrf service wrote stays: a warning names each unit whose VRF is gone.`,
 		Example: `  sudo weir status
   sudo weir reset`,
 		Args:              nothing,
@@ -55,8 +57,20 @@ Weir's is removed. It also finishes a change that was broken off. Without anythi
 			} else {
 				fmt.Fprintf(&b, "Reset: %d removed. The host is as it was before Weir.\n", len(held)+files)
 			}
-			_, err = io.WriteString(c.stdout, b.String())
-			return err
+			if _, err = io.WriteString(c.stdout, b.String()); err != nil {
+				return err
+			}
+			return c.warnOfOrphans()
 		},
 	}
+}
+
+// warnOfOrphans names the units whose VRF is gone, and what takes their drop-ins away: they are of
+// units, and reset restarts nobody.
+func (c *cli) warnOfOrphans() error {
+	orphans, err := c.orphans()
+	for _, f := range orphans {
+		c.warn("%s: it does not start any more; %s", f.Text, f.Mend)
+	}
+	return err
 }

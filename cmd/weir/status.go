@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/plan"
 )
 
 func (c *cli) status() *cobra.Command {
@@ -36,6 +37,13 @@ says that one is broken, or that a change was broken off. Nothing is changed.`,
 			s, err := a.Status(cmd.Context())
 			if wait && err == nil && !s.OK {
 				s, err = c.await(cmd.Context(), a, timeout)
+			}
+			if err == nil {
+				var orphans []plan.Finding
+				orphans, err = c.orphans()
+				for _, f := range orphans {
+					s.Warnings = append(s.Warnings, f.Text+", so it does not start: "+f.Mend)
+				}
 			}
 			if err != nil {
 				return fmt.Errorf("status: %w", err)

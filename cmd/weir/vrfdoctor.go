@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -115,6 +116,9 @@ func (c *cli) examineVRFs(cmd *cobra.Command, name string, f *vrfDoctorFlags) er
 		r.Findings = []plan.Finding{{
 			ID: "kernel", State: plan.FindingFail, Text: err.Error(), Stops: "vrfs: of a policy, and weir vrf exec", Mend: "modprobe vrf, or a kernel with CONFIG_NET_VRF",
 		}}
+		if err := c.addServices(&r, f, nil, name); err != nil {
+			return err
+		}
 		return c.printVRFFindings(r, f)
 	case err != nil:
 		return fmt.Errorf("vrf doctor: %w", err)
@@ -151,7 +155,25 @@ func (c *cli) examineVRFs(cmd *cobra.Command, name string, f *vrfDoctorFlags) er
 			r.Findings = plan.VRFDoctor(facts, r.Lookups, name)
 		}
 	}
+	if err := c.addServices(&r, f, facts.Names(), name); err != nil {
+		return err
+	}
 	return c.printVRFFindings(r, f)
+}
+
+// addServices adds what is to be said of units that weir vrf service keeps, which are of this network
+// namespace: of all, or of those for one VRF.
+func (c *cli) addServices(r *vrfDoctorReport, f *vrfDoctorFlags, known []string, name string) error {
+	if f.netns != "" {
+		return nil
+	}
+	installed, err := units{c.files}.installed()
+	if err != nil {
+		return fmt.Errorf("vrf doctor: %w", err)
+	}
+	maps.DeleteFunc(installed, func(_, vrf string) bool { return name != "" && vrf != name })
+	r.Findings = append(r.Findings, plan.VRFServices(known, installed)...)
+	return nil
 }
 
 func fixFailed(vrf string, err error) error {

@@ -133,7 +133,8 @@ echo J; weir vrf doctor --json
 		{"G", "H", "nameserver 127.0.0.53 options edns0 trust-ad"},
 		{"H", "I", "removed /etc/weir/vrf/mgmt/resolv.conf nsswitch.conf resolv.conf nameserver 127.0.0.53"},
 		{"I", "K", "error: vrf doctor mgmt --fix: no name server answers in the VRF (10.7.1.9: no "},
-		{"K", "J", "ok mgmt/dns what weir vrf exec runs there asks 10.7.1.2 (/etc/weir/vrf/mgmt/resolv.conf), which answers exit 0"},
+		{"K", "J", "ok mgmt/dns what weir vrf exec runs there asks 10.7.1.2 (/etc/weir/vrf/mgmt/resolv.conf), which answers; what vrf: of a policy binds"},
+		{"K", "J", " exit 0"},
 		{"I", "K", "exit 1 Nothing of Weir's was here."},
 	} {
 		if got := part(tt.from, tt.to); !strings.Contains(got, tt.want) {

@@ -79,87 +79,6 @@ doctor --fix), the service gets that. Nothing is restarted.`,
 	return cmd
 }
 
-// units are the files of systemd's, below a directory that is / on a host.
-type units struct{ root string }
-
-// unitDirectories are where systemd looks, in its order.
-var unitDirectories = []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
-
-// find reads a unit and its drop-ins, and returns the name that it has without aliases.
-func (u units) find(name string) (string, plan.UnitText, error) {
-	for _, known := range []string{name, template(name)} {
-		for _, dir := range unitDirectories {
-			path := filepath.Join(u.root, dir, known)
-			text, err := os.ReadFile(path)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if err != nil {
-				return "", nil, fmt.Errorf("read unit: %w", err)
-			}
-			if target, err := filepath.EvalSymlinks(path); err == nil && known == name && filepath.Ext(target) == filepath.Ext(name) {
-				name = filepath.Base(target)
-			}
-			more, err := u.dropIns(name)
-			return name, plan.ParseUnit(append([]string{string(text)}, more...)...), err
-		}
-	}
-	return "", nil, &hinted{fmt.Errorf("unit %s: no such unit here", name), []string{"systemctl list-unit-files tells which there are"}}
-}
-
-// template is where an instance of a unit comes from: foo@.service of foo@bar.service.
-func template(name string) string {
-	base, rest, ok := strings.Cut(name, "@")
-	if !ok {
-		return name
-	}
-	return base + "@" + filepath.Ext(rest)
-}
-
-// dropIns reads those of others, in the order of their names; the first directory has the last word on a name.
-func (u units) dropIns(name string) ([]string, error) {
-	found := map[string]string{}
-	for _, dir := range slices.Backward(unitDirectories) {
-		paths, _ := filepath.Glob(filepath.Join(u.root, dir, name+".d", "*.conf"))
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return nil, fmt.Errorf("read unit: %w", err)
-			}
-			if !plan.MadeDropIn(string(text)) {
-				found[filepath.Base(path)] = string(text)
-			}
-		}
-	}
-	var texts []string
-	for _, base := range slices.Sorted(maps.Keys(found)) {
-		texts = append(texts, found[base])
-	}
-	return texts, nil
-}
-
-// unitOf finds the unit whose sockets are meant, and notes what is to be said of it.
-func (u units) unitOf(word string) (name string, text plan.UnitText, notes []string, err error) {
-	if filepath.Ext(word) == "" || !slices.Contains([]string{".service", ".socket", ".timer", ".target", ".mount", ".slice", ".scope", ".path"}, filepath.Ext(word)) {
-		word += ".service"
-	}
-	if name, text, err = u.find(word); err != nil {
-		return "", nil, nil, err
-	}
-	if other := text.ServiceOf(name); other != name {
-		notes = append(notes, fmt.Sprintf("%s makes no sockets; it starts %s, which is meant", name, other))
-		if name, text, err = u.find(other); err != nil {
-			return "", nil, nil, err
-		}
-	}
-	if base, ok := strings.CutSuffix(name, ".service"); ok {
-		if _, socket, err := u.find(base + ".socket"); err == nil && socket.Listens() {
-			notes = append(notes, fmt.Sprintf("where %s.socket is enabled, it listens in place of %s, and needs weir vrf service %s.socket as well", base, name, base))
-		}
-	}
-	return name, text, notes, nil
-}
-
 func (c *cli) putService(ctx context.Context, u units, word string, f *serviceFlags) error {
 	name, text, notes, err := u.unitOf(word)
 	if err != nil {
@@ -214,23 +133,14 @@ func (c *cli) putService(ctx context.Context, u units, word string, f *serviceFl
 	return c.reread(ctx, u, name)
 }
 
-func (u units) write(path, text string) error {
-	path = filepath.Join(u.root, path)
-	if was, err := os.ReadFile(path); err == nil && !plan.MadeDropIn(string(was)) {
-		return fmt.Errorf("write %s: %w", path, agent.ErrForeignFile)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
-}
-
-// undoService removes the drop-in of a unit, and the unit of the pins with the last one that needs it.
+// undoService removes the drop-in of a unit, and the pin and the unit of the pins with the last one that
+// needs them. The service goes on as it is meanwhile.
 func (c *cli) undoService(ctx context.Context, u units, word string) error {
 	name, _, _, err := u.unitOf(word)
+	if err != nil {
+		return fmt.Errorf("vrf service --undo: %w", err)
+	}
+	before, err := u.installed()
 	if err != nil {
 		return fmt.Errorf("vrf service --undo: %w", err)
 	}
@@ -240,11 +150,18 @@ func (c *cli) undoService(ctx context.Context, u units, word string) error {
 		return fmt.Errorf("vrf service --undo: %w", err)
 	}
 	_ = os.Remove(filepath.Join(etc, name+".d")) // if that was all in it
-	needed := false
+	vrf, needed, shared := before[name], false, false
 	others, _ := filepath.Glob(filepath.Join(etc, "*.d", plan.DropInName))
 	for _, path := range others {
 		text, err := os.ReadFile(path)
-		needed = needed || err != nil || strings.Contains(string(text), "weir-vrf@")
+		pins := err != nil || strings.Contains(string(text), "weir-vrf@")
+		needed, shared = needed || pins, shared || pins && plan.DropInVRF(string(text)) == vrf
+	}
+	if _, err := os.Stat(filepath.Join(etc, plan.PinUnit)); err == nil && vrf != "" && !shared {
+		// Only once nobody requires it any more: else its end would be the service's.
+		if err := errors.Join(systemctl(ctx, u, "daemon-reload"), systemctl(ctx, u, "stop", plan.PinInstance(vrf))); err != nil {
+			return fmt.Errorf("vrf service --undo: %w", err)
+		}
 	}
 	if !needed {
 		pin, err := removeMade(filepath.Join(etc, plan.PinUnit))
@@ -263,31 +180,25 @@ func (c *cli) undoService(ctx context.Context, u units, word string) error {
 	return c.reread(ctx, u, name)
 }
 
-// removeMade removes a file if it is one of ours.
-func removeMade(path string) ([]string, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !plan.MadeDropIn(string(text)) {
-		return nil, nil
-	}
-	if err == nil {
-		err = os.Remove(path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return []string{path}, nil
-}
-
 // reread has systemd read its files, where it runs, and says what is left to do: a restart may end what
 // the service does for others.
 func (c *cli) reread(ctx context.Context, u units, name string) error {
-	if _, err := os.Stat(filepath.Join(u.root, "/run/systemd/system")); err == nil && u.root == "/" {
-		if out, err := exec.CommandContext(ctx, "systemctl", "daemon-reload").CombinedOutput(); err != nil {
-			return fmt.Errorf("vrf service: systemctl daemon-reload: %w: %s", err, strings.TrimSpace(string(out)))
-		}
+	if err := systemctl(ctx, u, "daemon-reload"); err != nil {
+		return fmt.Errorf("vrf service: %w", err)
 	}
 	_, err := fmt.Fprintf(c.stdout, "systemctl restart %s puts it into force\n", name)
 	return err
+}
+
+// systemctl tells systemd something, where it runs.
+func systemctl(ctx context.Context, u units, args ...string) error {
+	if _, err := os.Stat(filepath.Join(u.root, "/run/systemd/system")); err != nil || u.root != "/" {
+		return nil
+	}
+	if out, err := exec.CommandContext(ctx, "systemctl", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("systemctl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // serviceWay asks this systemd which of the ways it knows: by a unit that uses them, as its version alone

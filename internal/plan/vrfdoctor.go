@@ -205,16 +205,17 @@ func vrfDNS(v VRFDevice, l VRFLookups, accept map[string]int) Finding {
 	found := Finding{ID: v.Name + "/dns", Stops: "names are not resolved in " + v.Name + " (apt, docker pull, ssh to a name)"}
 	fix := "weir vrf doctor " + v.Name + " --fix"
 	answering := slices.IndexFunc(l.Servers, func(s VRFServer) bool { return s.Answers })
-	who := "what runs there"
+	who, others := "what runs there", ""
 	if l.Own {
 		who = "what weir vrf exec runs there"
+		others = "; what vrf: of a policy binds, or weir set, goes on asking as outside: weir vrf service gives a unit this file"
 	}
 	switch {
 	case answering >= 0 && l.Varlink && !l.Own:
 		found.State, found.Mend = FindingWarn, fix
 		found.Text = fmt.Sprintf("%s answers, but nsswitch.conf has systemd-resolved asked first, whose queries leave outside of %s", l.Servers[answering].Address, v.Name)
 	case answering == 0:
-		return Finding{ID: found.ID, State: FindingOK, Text: fmt.Sprintf("%s asks %s (%s), which answers", who, l.Servers[0].Address, l.File)}
+		return Finding{ID: found.ID, State: FindingOK, Text: fmt.Sprintf("%s asks %s (%s), which answers%s", who, l.Servers[0].Address, l.File, others)}
 	case answering > 0:
 		found.State, found.Stops = FindingWarn, "each lookup waits for some seconds"
 		found.Text = fmt.Sprintf("%s: %s; %s answers", l.Servers[0].Address, l.Servers[0].why(v, accept), l.Servers[answering].Address)

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ const (
 	DropInName      = "50-weir-vrf.conf"
 	resolvedPlace   = "/run/systemd/resolve"
 	dropInMark      = "# Made by weir vrf service, which removes it with --undo."
+	dropInOf        = "# VRF "
 	systemdTrueText = "yes true on 1 full strict private"
 )
 
@@ -124,7 +126,7 @@ func (s VRFService) Files() (map[string]string, error) {
 		return nil, err
 	}
 	dropIn := path.Join("/etc/systemd/system", s.Unit+".d", DropInName)
-	files := map[string]string{dropIn: dropInMark + "\n" + strings.Join(lines, "\n") + "\n"}
+	files := map[string]string{dropIn: dropInMark + "\n" + dropInOf + s.VRF + "\n" + strings.Join(lines, "\n") + "\n"}
 	if s.Way == ByProgram && !strings.HasSuffix(s.Unit, ".socket") {
 		files[path.Join("/etc/systemd/system", PinUnit)] = s.pinUnit()
 	}
@@ -133,6 +135,31 @@ func (s VRFService) Files() (map[string]string, error) {
 
 // MadeDropIn reports whether a text is one of [VRFService.Files].
 func MadeDropIn(text string) bool { return strings.HasPrefix(text, dropInMark) }
+
+// DropInVRF is the VRF that a drop-in of [VRFService.Files] is for, "" of what is none.
+func DropInVRF(text string) string {
+	rest, ours := strings.CutPrefix(text, dropInMark+"\n"+dropInOf)
+	if !ours {
+		return ""
+	}
+	vrf, _, _ := strings.Cut(rest, "\n")
+	return vrf
+}
+
+// VRFServices tells of the units that have such a drop-in, each with its VRF, by the VRFs that
+// there are.
+func VRFServices(known []string, installed map[string]string) (findings []Finding) {
+	for _, unit := range slices.Sorted(maps.Keys(installed)) {
+		vrf := installed[unit]
+		f := Finding{ID: "service/" + unit, State: FindingOK, Text: fmt.Sprintf("%s is bound to %s by weir vrf service", unit, vrf)}
+		if !slices.Contains(known, vrf) {
+			f.State, f.Text = FindingFail, fmt.Sprintf("%s is bound to VRF %s by weir vrf service, and there is none here", unit, vrf)
+			f.Stops, f.Mend = unit+", which does not start without", "weir vrf service "+unit+" --undo"
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
 
 func (s VRFService) lines() ([]string, error) {
 	if strings.HasSuffix(s.Unit, ".socket") { // systemd makes these itself
@@ -148,7 +175,7 @@ func (s VRFService) lines() ([]string, error) {
 		if strings.Contains(s.VRF, ".") {
 			return nil, fmt.Errorf("VRF %s: the BPF file system takes no name with a dot in it", s.VRF)
 		}
-		pin := strings.Replace(PinUnit, "@", "@"+EscapeUnit(s.VRF), 1)
+		pin := PinInstance(s.VRF)
 		return append([]string{
 			"[Unit]", "Requires=" + pin, "After=" + pin, "",
 			"[Service]", "BPFProgram=sock_create:" + path.Join(ServicePins, s.VRF),
@@ -217,6 +244,9 @@ ExecStart=` + s.Weir + ` vrf pin %I
 ExecStop=` + s.Weir + ` vrf pin --remove %I
 `
 }
+
+// PinInstance is the unit that pins the program of a VRF.
+func PinInstance(vrf string) string { return strings.Replace(PinUnit, "@", "@"+EscapeUnit(vrf), 1) }
 
 // EscapeUnit is a name as an instance of a unit has it (systemd-escape).
 func EscapeUnit(name string) string {

@@ -53,7 +53,7 @@ func TestVRFService(t *testing.T) {
 			"[Service]|BindNetworkInterface=mgmt|BindReadOnlyPaths=/etc/weir/vrf/mgmt/resolv.conf:/etc/resolv.conf|InaccessiblePaths=-/run/systemd/resolve -/run/nscd"},
 	} {
 		files, err := tt.s.Files()
-		got := strings.TrimSuffix(strings.ReplaceAll(strings.TrimPrefix(files["/etc/systemd/system/"+tt.s.Unit+".d/50-weir-vrf.conf"], dropInMark+"\n"), "\n", "|"), "|")
+		got := strings.TrimSuffix(strings.ReplaceAll(strings.TrimPrefix(files["/etc/systemd/system/"+tt.s.Unit+".d/50-weir-vrf.conf"], dropInMark+"\n"+dropInOf+tt.s.VRF+"\n"), "\n", "|"), "|")
 		if err != nil {
 			got = "error: " + err.Error()
 		}
@@ -64,10 +64,21 @@ func TestVRFService(t *testing.T) {
 			t.Errorf("%s: the unit of the pin: %v", name, ok)
 		}
 	}
+	files, _ := dashed.Files()
+	if got := DropInVRF(files["/etc/systemd/system/docker.service.d/50-weir-vrf.conf"]) + DropInVRF("[Service]\n"); got != "vrf-blue" {
+		t.Errorf("the drop-in is for %q", got)
+	}
 	if got := ParseUnit("[Timer]\nUnit=b.service\n").ServiceOf("a.timer") + ParseUnit("").ServiceOf("a.timer") + ParseUnit("").ServiceOf("a.socket"); got != "b.servicea.servicea.socket" {
 		t.Error(got)
 	}
 	if ParseUnit("[Socket]\nListenStream=/run/docker.sock\n").Listens() || !ParseUnit("[Socket]\nListenStream=0.0.0.0:22\n").Listens() {
 		t.Error("who listens")
+	}
+}
+
+func TestVRFServices(t *testing.T) {
+	found := VRFServices([]string{"mgmt"}, map[string]string{"ssh.service": "mgmt", "docker.service": "blue"})
+	if len(found) != 2 || found[0].State != FindingFail || found[0].Mend != "weir vrf service docker.service --undo" || found[1].State != FindingOK {
+		t.Errorf("%+v", found)
 	}
 }
