@@ -153,7 +153,7 @@ func (c *cli) setProcess(ctx context.Context, a *agent.Agent, pid uint32, f setF
 	}
 	said := "process " + name + ": " + f.terms.String() + ", with its open sockets and its children"
 	if f.terms.vrf.given {
-		said += "; those that are open stay in their VRF"
+		said = "process " + name + ": " + f.terms.String() + ", with its children; sockets that are open stay in their VRF"
 	}
 	if via == policy.ViaNetPrio {
 		said = "process " + name + ": " + f.terms.String() + " by net_prio, with its open sockets and its future children"
