@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"syscall"
@@ -29,7 +30,7 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string        `json:"verb"` // send, flood, stuff, stop, retransmits, connect, ask, move, talk, speak or hang up
+	Verb       string        `json:"verb"` // send, flood, stuff, stop, retransmits, connect, ask, move, talk, speak, hang up, echo, pass or passed
 	To         string        `json:"to,omitempty"`
 	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
 	Congestion string        `json:"congestion,omitempty"`
@@ -47,6 +48,7 @@ type answer struct {
 	Retransmits uint64   `json:"retransmits,omitempty"`
 	Latency     Latency  `json:"latency,omitzero"`
 	Spoken      []Spoken `json:"spoken,omitempty"`
+	Passed      []Passed `json:"passed,omitempty"`
 }
 
 // StartWorker starts a worker that is born in a cgroup (a v2 directory; ""
@@ -148,6 +150,25 @@ func (w *Worker) Speak(ctx context.Context, turns Turns) ([]Spoken, error) {
 func (w *Worker) HangUp(ctx context.Context) error {
 	_, err := w.ask(ctx, order{Verb: "hang up"})
 	return err
+}
+
+// Echo makes the worker answer at a port: datagrams as an Echo, and connections as a Server.
+func (w *Worker) Echo(ctx context.Context, at netip.AddrPort) error {
+	_, err := w.ask(ctx, order{Verb: "echo", To: at.String()})
+	return err
+}
+
+// Pass makes the worker watch a Passage beside those that it watches. The namespace of where is
+// the worker's own.
+func (w *Worker) Pass(ctx context.Context, where Where, every time.Duration) error {
+	_, err := w.ask(ctx, order{Verb: "pass", To: where.To.String(), Congestion: where.Congestion, Every: every})
+	return err
+}
+
+// Passed ends all passages, and returns what was seen of each.
+func (w *Worker) Passed(ctx context.Context) ([]Passed, error) {
+	a, err := w.ask(ctx, order{Verb: "passed"})
+	return a.Passed, err
 }
 
 // Stop ends what Send, Flood or Stuff began and returns how many bytes, or datagrams, the

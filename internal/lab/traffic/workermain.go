@@ -23,6 +23,10 @@ func WorkerMain(stdin io.Reader, stdout, stderr io.Writer) int {
 		_, _ = w.stop() // nobody is left to tell
 		w.leave()
 		_ = w.hangUp()
+		_ = w.passed()
+		for _, e := range w.echoes {
+			_ = e.Close()
+		}
 	}()
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
@@ -45,6 +49,8 @@ type worker struct {
 	stuffer *Stuffer
 	asker   *Asker
 	talks   []*Talk
+	echoes  []io.Closer
+	ways    []*Passage
 }
 
 func (w *worker) follow(ctx context.Context, o order) (a answer) {
@@ -64,6 +70,12 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 		a.Spoken, err = Speak(w.talks, Turns{o.Rounds, o.Every})
 	case "hang up":
 		err = w.hangUp()
+	case "echo":
+		err = w.echo(o)
+	case "pass":
+		err = w.pass(ctx, o)
+	case "passed":
+		a.Passed = w.passed()
 	case "retransmits":
 		if w.streams != nil {
 			a.Retransmits = w.streams.Retransmits()
@@ -150,6 +162,46 @@ func (w *worker) talk() error {
 		w.talks = append(w.talks, t)
 	}
 	return err
+}
+
+// echo answers at a port until the worker ends.
+func (w *worker) echo(o order) error {
+	where, err := o.where()
+	if err != nil {
+		return err
+	}
+	urgent()
+	e, err := StartEcho("", where.To)
+	if err != nil {
+		return err
+	}
+	w.echoes = append(w.echoes, e)
+	s, err := Serve("", where.To)
+	if err == nil {
+		w.echoes = append(w.echoes, s)
+	}
+	return err
+}
+
+func (w *worker) pass(ctx context.Context, o order) error {
+	where, err := o.where()
+	if err != nil {
+		return err
+	}
+	urgent()
+	p, err := StartPassage(ctx, where, o.Every)
+	if err == nil {
+		w.ways = append(w.ways, p)
+	}
+	return err
+}
+
+func (w *worker) passed() (all []Passed) {
+	for _, p := range w.ways {
+		all = append(all, p.Stop())
+	}
+	w.ways = nil
+	return all
 }
 
 func (w *worker) hangUp() (err error) {
