@@ -62,6 +62,9 @@ func (c *cli) runLab(cmd *cobra.Command, name string, f labFlags) error {
 	if _, err := c.privileged(cmd); err != nil {
 		return err
 	}
+	if err := lab.Possible(name); err != nil {
+		return err
+	}
 	for _, path := range []string{f.output, f.keep} {
 		if err := writable(path); err != nil {
 			return err

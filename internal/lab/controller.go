@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/weir-net/weir/internal/policy"
 )
@@ -28,6 +29,11 @@ type Controller interface {
 	// NoLimits says why this kernel can not hold what a workload sends to a limit by a
 	// method; "" where it can.
 	NoLimits(ctx context.Context, by policy.Method) string
+	// MendLookups does what weir vrf doctor --fix does for a VRF that Apply has made: root is the
+	// directory below which the host's files are. It returns what kept names from being looked up
+	// there, and the servers that are asked from now on. UnmendLookups takes that back.
+	MendLookups(ctx context.Context, root, vrf string) (cause string, servers []netip.Addr, err error)
+	UnmendLookups(root, vrf string) error
 	// Cgroup is a directory of the v2 hierarchy, this lab's alone: it makes the
 	// cgroups of its workloads there.
 	Cgroup() string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,6 +47,13 @@ func newRawController(cgroup string) *rawController {
 }
 
 const rawMajor = 0x77
+
+// MendLookups is nothing for who makes no VRF.
+func (c *rawController) MendLookups(context.Context, string, string) (string, []netip.Addr, error) {
+	return "", nil, errors.ErrUnsupported
+}
+
+func (c *rawController) UnmendLookups(string, string) error { return nil }
 
 func rawClass(class uint8) uint32 { return netlink.MakeHandle(rawMajor, 0x10+uint16(class)) }
 

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/lab/inside"
 	"github.com/weir-net/weir/internal/lab/traffic"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/report"
@@ -70,16 +71,18 @@ type experiment struct {
 	info        Info
 	repetitions int
 	run         func(context.Context, *session) error
+	possible    func() error // why it can not be on this host; nil: it always can
 }
 
 func experiments() []experiment {
 	return []experiment{
-		{costInfo, 6, runCost},
-		{limitersInfo, 6, runLimiters},
-		{priorityInfo, 6, runPriority},
-		{sharingInfo, 6, runSharing},
-		{sshInfo, 6, runSSH},
-		{memoryInfo, 6, runMemory},
+		{info: costInfo, repetitions: 6, run: runCost},
+		{info: limitersInfo, repetitions: 6, run: runLimiters},
+		{info: priorityInfo, repetitions: 6, run: runPriority},
+		{info: sharingInfo, repetitions: 6, run: runSharing},
+		{info: sshInfo, repetitions: 6, run: runSSH},
+		{info: memoryInfo, repetitions: 6, run: runMemory},
+		{info: vrfInfo, repetitions: 6, run: runVRF, possible: needsVRF},
 	}
 }
 
@@ -92,23 +95,44 @@ func List() []Info {
 	return all
 }
 
+// Possible says why a lab can not be run on this host, whatever its options; nil where it can, or
+// where that shows only later. It touches nothing.
+func Possible(name string) error {
+	_, err := find(name)
+	return err
+}
+
+// find finds a lab that is possible here.
+func find(name string) (experiment, error) {
+	all := experiments()
+	i := slices.IndexFunc(all, func(e experiment) bool { return e.info.Name == name })
+	if i < 0 {
+		return experiment{}, fmt.Errorf("run lab %q: %w", name, ErrUnknown)
+	}
+	if all[i].possible != nil {
+		if err := all[i].possible(); err != nil {
+			return experiment{}, fmt.Errorf("run lab %s: %w", name, err)
+		}
+	}
+	return all[i], nil
+}
+
 // Run makes one experiment and returns what came out. It takes a minute or
 // two with its defaults. When ctx ends it stops, cleans up and returns the
 // context's error; ErrUnknown says that there is no such lab.
 func Run(ctx context.Context, name string, o Options) (report.Result, error) {
-	all := experiments()
-	i := slices.IndexFunc(all, func(e experiment) bool { return e.info.Name == name })
-	if i < 0 {
-		return report.Result{}, fmt.Errorf("run lab %q: %w", name, ErrUnknown)
+	e, err := find(name)
+	if err != nil {
+		return report.Result{}, err
 	}
-	s, err := newSession(all[i], o)
+	s, err := newSession(e, o)
 	if err != nil {
 		return report.Result{}, fmt.Errorf("run lab %s: %w", name, err)
 	}
 	begin := time.Now()
 	err = s.lookAround(ctx)
 	if err == nil {
-		err = all[i].run(ctx, s)
+		err = e.run(ctx, s)
 	}
 	err = errors.Join(err, s.close())
 	if ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)) {
@@ -195,8 +219,14 @@ func kernelRelease() (string, error) {
 // arguments (without its own name); where ours is true, it has to exit with the
 // code.
 func TrafficMain(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int, ours bool) {
-	if len(args) == 0 || args[0] != traffic.WorkerArgument {
+	if len(args) == 0 {
 		return 0, false
 	}
-	return traffic.WorkerMain(stdin, stdout, stderr), true
+	switch args[0] {
+	case traffic.WorkerArgument:
+		return traffic.WorkerMain(stdin, stdout, stderr), true
+	case inside.Argument:
+		return inside.Main(args[1:], stdin, stdout, stderr), true
+	}
+	return 0, false
 }

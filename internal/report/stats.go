@@ -53,6 +53,15 @@ func Confidence(n int) float64 {
 	return 1 - math.Pow(2, 1-float64(n))
 }
 
+// Whole is the least part of all tries that may go as n tries did which went alike, with a
+// confidence of 95 %: were it less, n alike would be rarer than one time in twenty.
+func Whole(n int) float64 {
+	if n < 1 {
+		return 0
+	}
+	return math.Pow(0.05, 1/float64(n))
+}
+
 // An Interval is where the true mean lies with a probability of 99 %, if samples scatter as
 // errors do: as far on either side of Mean as Half.
 type Interval struct{ Mean, Half float64 }

@@ -87,6 +87,14 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
+func TestWhole(t *testing.T) {
+	for n, want := range map[int]float64{0: 0, 1: 0.05, 6: 0.607, 30: 0.905, 59: 0.950} {
+		if got := Whole(n); math.Abs(got-want) > 0.001 {
+			t.Errorf("%d alike: %.3f, want %.3f", n, got, want)
+		}
+	}
+}
+
 func TestInterval99(t *testing.T) {
 	for _, c := range []struct {
 		samples    []float64
