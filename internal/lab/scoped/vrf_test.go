@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/weir-net/weir/internal/lab"
@@ -54,7 +55,7 @@ func TestVRFLab(t *testing.T) {
 }
 
 // A lab that is killed while its link is in the VRF leaves nothing that the next one does not take
-// away, its processes included.
+// away, its processes included; one that is interrupted there leaves nothing.
 func TestKilledVRFLab(t *testing.T) {
 	testutil.Needs(t, "vrf link", "cgroup2", "getent")
 	s := killed(t, "vrf")
@@ -62,4 +63,25 @@ func TestKilledVRFLab(t *testing.T) {
 		t.Errorf("a killed lab leaves %q", there)
 	}
 	eventuallyGone(t, s)
+
+	c, err := New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	_, err = lab.Run(ctx, "vrf", lab.Options{Controller: c, Repetitions: 1, Progress: func(step string) {
+		if strings.HasSuffix(step, "vrf_fixed") {
+			cancel(enough)
+		}
+	}})
+	if !errors.Is(err, enough) {
+		t.Errorf("interrupted, it says %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if there := exist(t, c.agent.Scope); there != nil {
+		t.Errorf("interrupted, it leaves %q", there)
+	}
 }
