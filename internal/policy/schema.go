@@ -50,11 +50,6 @@ type schemaLink struct {
 	Ingress *schemaArriving `json:"ingress,omitempty" jsonschema:"description=What all packets may take that arrive by the link."`
 }
 
-type schemaVRF struct {
-	Table int      `json:"table,omitempty" jsonschema:"description=Number of its table of routes. Left out: the first from 1000 on that nothing uses.,minimum=1,maximum=4294967295,example=1000"`
-	Links []string `json:"links,omitempty" jsonschema:"description=The links that move into it\\, with their addresses\\, routes and neighbours.,minItems=1"`
-}
-
 type schemaWorkload struct {
 	Match     []schemaMatch    `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
 	Priority  schemaPriority   `json:"priority,omitzero"`

@@ -85,6 +85,7 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 	contract := func(contract string) string {
 		return head + "workloads: {w: {match: [{pid: 1}], " + contract + "}}\n"
 	}
+	vrf := func(vrf string) string { return "version: 1\nvrfs: {mgmt: " + vrf + "}\n" }
 	bad := []string{
 		"links: {eth0: {}}\n",
 		"version: 2\n",
@@ -191,6 +192,23 @@ func TestSchemaAndParseRefuse(t *testing.T) {
 		contract("egress: {min: 1Mbit}, via: net_prio"),
 		contract("egress: {max: 1Mbit}, via: net_prio"),
 		contract("priority: 3, egress: {max: 1Mbit}, via: net_prio"),
+		vrf("{links: {}}"),
+		vrf("{links: []}"),
+		vrf("{links: {eth0: [192.0.2.7/24]}}"),
+		vrf("{links: {eth0: {addresses: [192.0.2.7]}}}"),
+		vrf("{links: {eth0: {address: 192.0.2.7/24}}}"),
+		vrf("{links: {\"eth 0\": {addresses: [192.0.2.7/24]}}}"),
+		vrf("{addresses: []}"),
+		vrf("{addresses: [here/24]}"),
+		vrf("{routes: []}"),
+		vrf("{routes: {to: default, via: 192.0.2.1}}"),
+		vrf("{routes: [{via: 192.0.2.1}], links: [eth0]}"),
+		vrf("{routes: [{to: 10.0.0.0/8}], links: [eth0]}"),
+		vrf("{routes: [{to: default, via: here}], links: [eth0]}"),
+		vrf("{routes: [{to: default, via: 192.0.2.1/24}], links: [eth0]}"),
+		vrf("{routes: [{to: default, via: 192.0.2.1, metric: -1}], links: [eth0]}"),
+		vrf("{routes: [{to: default, via: 192.0.2.1, table: 7}], links: [eth0]}"),
+		vrf("{routes: [{to: 10.0.0.0/8, type: throw}]}"),
 		head + "workloads: {W: {match: [{pid: 1}], priority: 1}}\n",
 		head + "workloads: {w: {priority: 1}}\n",
 		head + "default: {}\n",

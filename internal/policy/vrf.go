@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"strconv"
 
@@ -16,14 +17,18 @@ type VRF struct {
 	Links []VRFLink
 	Span  Span // of the name
 
+	Addresses []VRFAddress // of its own device, beside the loopback's
+	Routes    []VRFRoute
+
 	// TableSpan is where the table stands; zero where the file leaves it out.
 	TableSpan Span
 }
 
 // A VRFLink is a link that moves into a VRF, with its addresses, routes and neighbours.
 type VRFLink struct {
-	Name string
-	Span Span
+	Name      string
+	Addresses []VRFAddress
+	Span      Span
 }
 
 // LinkNames are the links that move into it, sorted.
@@ -38,10 +43,12 @@ func (v VRF) LinkNames() []string {
 
 type rawVRF struct {
 	name, table scalar
-	links       []scalar
+	links       []rawVRFLink
+	addresses   []scalar
+	routes      []rawVRFRoute
 }
 
-var vrfKeys = [...]string{"table", "links"}
+var vrfKeys = [...]string{"table", "links", "addresses", "routes"}
 
 func (r *reader) rawVRF(e entry) rawVRF {
 	raw := rawVRF{name: e.key}
@@ -54,7 +61,11 @@ func (r *reader) rawVRF(e entry) rawVRF {
 		case "table":
 			raw.table = r.value(key, n, "table")
 		case "links":
-			raw.links = r.valueList(key, n, "links is an empty list", "name a link, or leave links out")
+			raw.links = r.rawVRFLinks(key, n)
+		case "addresses":
+			raw.addresses = r.addressList(key, n)
+		case "routes":
+			raw.routes = r.rawVRFRoutes(key, n)
 		}
 	})
 	return raw
@@ -98,7 +109,10 @@ func (m *meaning) vrf(raw rawVRF, links map[string]Span) VRF {
 		v.Table, err = parseTable(raw.table.text)
 		m.refuse(raw.table.span, err)
 	}
-	for _, l := range raw.links {
+	seen := map[netip.Addr]Span{}
+	v.Addresses = m.vrfAddresses(raw.addresses, true, seen)
+	for _, raw := range raw.links {
+		l := raw.name
 		if !l.given() {
 			continue
 		}
@@ -111,8 +125,9 @@ func (m *meaning) vrf(raw rawVRF, links map[string]Span) VRF {
 			m.report(l.span, "lo can not move into a VRF", "the VRF's own device is its loopback")
 		}
 		links[l.text] = l.span
-		v.Links = append(v.Links, VRFLink{l.text, l.span})
+		v.Links = append(v.Links, VRFLink{l.text, m.vrfAddresses(raw.addresses, false, seen), l.span})
 	}
+	m.vrfRoutes(raw.routes, &v, seen)
 	return v
 }
 
