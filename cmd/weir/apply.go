@@ -51,7 +51,8 @@ policy, or a plan that weir plan -o saved; it may be - for standard input.
 With --confirm everything is taken back after that time unless weir confirm
 comes before, even if this session is dead by then. Where the change touches the
 link that carries your ssh session, or moves the last link with a default route
-into a VRF or out of it, this or --accept-risk=lose-ssh is needed.`,
+into a VRF or out of it, or changes that route there, this or
+--accept-risk=lose-ssh is needed.`,
 		Example: `  sudo weir apply --confirm 90s policy.yaml
   sudo weir confirm
   sudo weir apply today.plan                     a plan that weir plan -o saved`,

@@ -44,7 +44,7 @@ var (
 	ErrNoBounds       = errors.New("no bound on TCP memory is possible here")
 	ErrNoBinding      = errors.New("no socket can be bound to a VRF here")
 	ErrLoseSSH        = errors.New("the change touches the link that carries your ssh session")
-	ErrCutOff         = errors.New("the change moves the last link with a default route into another routing domain")
+	ErrCutOff         = errors.New("the change moves the last link with a default route into another routing domain, or changes that route there")
 )
 
 // schemaVersion is the version of the JSON forms of this package.

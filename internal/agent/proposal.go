@@ -9,8 +9,8 @@ import (
 type Proposal struct {
 	Basis       string            // as Basis names it
 	Differences []plan.Difference // what changes; none if everything is so already
-	Moves       []string          // links that change their routing domain
-	CutsOff     string            // one of them, if none is left by which a default route goes that does not
+	Moves       []string          // links that change their routing domain, or what is declared there
+	CutsOff     string            // a link that may lose its default route, if none keeps one
 }
 
 // accepted asks the caller whether a draft may be carried out.
@@ -22,6 +22,5 @@ func (a *Agent) accepted(r *state.Record, d *draft) error {
 	if err != nil {
 		return err
 	}
-	moves := plan.Moves(d.have, d.want)
-	return a.Accept(Proposal{basis, d.differences, moves, plan.CutOff(moves, d.facts)})
+	return a.Accept(Proposal{basis, d.differences, plan.Touched(d.have, d.want), plan.CutOff(d.have, d.want, d.facts)})
 }

@@ -88,6 +88,11 @@ func (s *scene) open() (err error) {
 	if s.have.Bound, err = s.readBound(s.g); err != nil {
 		return err
 	}
+	if len(s.have.Bound) > 0 {
+		if s.have.VRFs, err = s.readVRFs(); err != nil {
+			return err
+		}
+	}
 	if s.tasks, err = s.sockets.Tasks(); err != nil {
 		return err
 	}
@@ -173,7 +178,7 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 		x.Promises = append(x.Promises, "cgroup memory:"+m.Path+": "+plan.MemoryTerms(m.Bound()))
 	}
 	if name, ok := s.have.Bound[id]; ok {
-		x.Promises = append(x.Promises, "new sockets of this host: "+plan.BoundTerms(name)+"; those that are open stay where they are")
+		x.Promises = append(x.Promises, "new sockets of this host: "+plan.BoundTerms(name)+" ("+s.have.VRFs[name].Staying(nil).String()+"); those that are open stay where they are")
 	}
 	return x
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 
 	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/kernel/vrf"
@@ -28,8 +27,7 @@ func (c *change) addVRFs(d *draft) {
 	}
 	for name, v := range d.have.VRFs {
 		if _, wanted := shall[name]; !wanted {
-			v.Links = slices.DeleteFunc(slices.Clone(v.Links), func(l string) bool { return in[l] })
-			shall[name] = v
+			shall[name] = v.Staying(in)
 		}
 	}
 	if len(shall) > 0 {

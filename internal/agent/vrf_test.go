@@ -140,17 +140,22 @@ func (b *bench) driftsOfVRF(t *testing.T) {
 }
 
 // TestKilledVRF kills an apply that moves a link, and a reset, at every place: what is left is
-// finished or undone, with all that the link had.
+// finished or undone, with all that the link had and all that is declared.
 func TestKilledVRF(t *testing.T) {
 	testutil.Proves(t, testutil.Undo)
 	testutil.Needs(t, "vrf link", "ip")
 	b := newBench(t)
 	b.furnish(t)
-	before, routes := b.here.Routing(), b.routes("main")
-	for _, v := range []victim{{Verb: "apply", Policy: b.mgmtPolicy()}, {Verb: "reset"}} {
+	before := b.here.Routing()
+	b.apply(t, b.declaringPolicy())
+	made := b.made()
+	if err := b.Reset(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []victim{{Verb: "apply", Policy: b.declaringPolicy()}, {Verb: "reset"}} {
 		for v.KillAt = 1; ; v.KillAt += stride(2) {
 			if v.Verb == "reset" {
-				b.apply(t, b.mgmtPolicy())
+				b.apply(t, b.declaringPolicy())
 			}
 			if !b.suffer(t, v) {
 				break
@@ -159,10 +164,10 @@ func TestKilledVRF(t *testing.T) {
 				t.Fatalf("%s, place %d: status %+v, %v", v.Verb, v.KillAt, s, err)
 			}
 			if v.KillAt/stride(2)%2 == 0 {
-				if _, err := b.tryApply(b.mgmtPolicy()); err != nil {
+				if _, err := b.tryApply(b.declaringPolicy()); err != nil {
 					t.Fatalf("%s, place %d: apply: %v", v.Verb, v.KillAt, err)
 				}
-				if diff := cmp.Diff(routes, b.routes("1000")); diff != "" {
+				if diff := cmp.Diff(made, b.made()); diff != "" {
 					t.Fatalf("%s, place %d: finished, it has (-want +has)\n%s", v.Verb, v.KillAt, diff)
 				}
 			}
@@ -265,7 +270,7 @@ func TestVRFOfWorkload(t *testing.T) {
 	if err != nil || !s.OK || len(s.Promises) != 3 {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	if x, err := b.ExplainPID(context.Background(), uint32(bound.PID())); err != nil || x.Workload != "held" || !strings.Contains(strings.Join(x.Promises, "\n"), "vrf mgmt") {
+	if x, err := b.ExplainPID(context.Background(), uint32(bound.PID())); err != nil || x.Workload != "held" || !strings.Contains(strings.Join(x.Promises, "\n"), "vrf mgmt (table 1000, "+b.link.Name+")") {
 		t.Errorf("explained: %+v, %v", x, err)
 	}
 	if again := b.apply(t, text); len(again) != 0 {

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -14,11 +15,18 @@ type VRF struct {
 	Table uint32
 	Links []string // sorted
 	Lacks []string // what it does not have of what makes it one, in words; none is wanted
+
+	Declared          // read back: all that is there
+	Added    Declared // read back: what Weir has added, or was about to
 }
 
-// String puts a VRF into words: "table 1000, eth0".
+// String puts a VRF into words: "table 1000, eth0; default via 192.0.2.1 dev eth0".
 func (v VRF) String() string {
-	return fmt.Sprintf("table %d, %s", v.Table, cmp.Or(strings.Join(v.Links, ", "), "no links"))
+	text := fmt.Sprintf("table %d, %s", v.Table, cmp.Or(strings.Join(v.Links, ", "), "no links"))
+	if declared := v.words(); len(declared) > 0 {
+		text += "; " + strings.Join(declared, ", ")
+	}
+	return text
 }
 
 // Routing is what a host has of routing domains and their tables, as far as VRFs need it.
@@ -27,7 +35,11 @@ type Routing struct {
 	Masters map[string]string // device -> the one that it is enslaved to
 	Tables  map[uint32]string // tables that are in use, but for those of ours -> by what, in words
 	Shared  map[string]string // device -> a route of several devices of which it is one, in words
-	Default map[string]bool   // devices by which a default route of the main table goes
+	Default map[string]bool   // devices by which a default route goes, of the main table or one of ours -> whether Weir has not added it
+
+	Addresses map[string][]netip.Prefix // device -> its addresses, but for those that Weir has added
+	OnLink    map[string][]netip.Prefix // device -> what is reached on it without a gateway, likewise
+	NoIPv6    bool
 }
 
 // firstTable is from where on a table is looked for that nothing uses. Those below are
@@ -57,7 +69,7 @@ func vrfsOf(p *policy.Policy, f Facts) map[string]VRF {
 				table, taken[next] = next, true
 			}
 		}
-		all[v.Name] = VRF{Table: table, Links: v.LinkNames()}
+		all[v.Name] = VRF{Table: table, Links: v.LinkNames(), Declared: declaredOf(v, f)}
 	}
 	return all
 }
@@ -123,7 +135,11 @@ func (v VRF) leaving() string {
 	if len(v.Links) == 0 {
 		return "its table goes with it"
 	}
-	return strings.Join(v.Links, ", ") + " with addresses and routes back to the main table"
+	text := strings.Join(v.Links, ", ") + " with addresses and routes back to the main table"
+	if added := v.Added.words(); len(added) > 0 {
+		text += ", but for what was declared: " + strings.Join(added, ", ")
+	}
+	return text
 }
 
 // unlike says how one VRF differs from another, "" if it does not.
@@ -134,6 +150,12 @@ func (v VRF) unlike(want VRF) string {
 	}
 	if !slices.Equal(v.Links, want.Links) {
 		texts = append(texts, fmt.Sprintf("links %s -> %s", cmp.Or(strings.Join(v.Links, ", "), "none"), cmp.Or(strings.Join(want.Links, ", "), "none")))
+	}
+	for _, missing := range want.but(v.Declared).words() {
+		texts = append(texts, missing+" is missing")
+	}
+	for _, left := range v.Added.but(want.Declared).words() {
+		texts = append(texts, left+" is not declared any more")
 	}
 	return strings.Join(append(texts, v.Lacks...), "; ")
 }

@@ -127,7 +127,8 @@ func TestCutOff(t *testing.T) {
 	p := parsed(t, mgmtPolicy)
 	f := hostOf(p)
 	w, _ := Wanted(p, f, IDs{}, nil)
-	moves := Moves(State{VRFs: map[string]VRF{"mgmt": {Links: []string{"eth0"}}, "old": {Links: []string{"eth9"}}}}, w)
+	have := State{VRFs: map[string]VRF{"mgmt": {Links: []string{"eth0"}}, "old": {Links: []string{"eth9"}}}}
+	moves := Moves(have, w)
 	if diff := cmp.Diff([]string{"eth1", "eth2", "eth9"}, moves); diff != "" {
 		t.Errorf("moves (-want +got)\n%s", diff)
 	}
@@ -135,14 +136,17 @@ func TestCutOff(t *testing.T) {
 		defaults map[string]bool
 		want     string
 	}{
-		"none":       {nil, ""},
-		"one stays":  {map[string]bool{"eth0": true, "eth1": true}, ""},
-		"all go":     {map[string]bool{"eth1": true, "eth2": true}, "eth2"},
-		"the last":   {map[string]bool{"eth9": true}, "eth9"},
-		"not moving": {map[string]bool{"eth0": true}, ""},
+		"none":                     {nil, ""},
+		"one stays":                {map[string]bool{"eth0": true, "eth1": true}, ""},
+		"all go":                   {map[string]bool{"eth1": true, "eth2": true}, "eth2"},
+		"the last":                 {map[string]bool{"eth9": true}, "eth9"},
+		"not moving":               {map[string]bool{"eth0": true}, ""},
+		"what stays is declared":   {map[string]bool{"eth0": false, "eth1": true}, "eth1"},
+		"the last is declared":     {map[string]bool{"eth9": false}, "eth9"},
+		"declared, and not moving": {map[string]bool{"eth0": false}, ""},
 	} {
 		f.Routing.Default = c.defaults
-		if got := CutOff(moves, f); got != c.want {
+		if got := CutOff(have, w, f); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

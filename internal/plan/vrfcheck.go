@@ -32,6 +32,7 @@ func checkVRFs(p *policy.Policy, f Facts, add addFunc) {
 		for _, l := range v.Links {
 			checkVRFLink(object, v, l, f, add)
 		}
+		checkDeclared(object, v, f, add)
 	}
 }
 
@@ -106,15 +107,49 @@ func domains(vrfs map[string]VRF) map[string]string {
 	return in
 }
 
-// CutOff says which of the links that move has the default route, if all that have one move:
-// who is connected by it from further off may lose that. It is "" if there is none.
-func CutOff(moves []string, f Facts) string {
+// Touched are the links that change their routing domain, and those of a VRF of which what is
+// declared changes, sorted.
+func Touched(have State, want *Want) []string {
+	touched := Moves(have, want)
+	for name, w := range want.VRFs {
+		missing, left := w.but(have.VRFs[name].Declared), have.VRFs[name].Added.but(w.Declared)
+		for _, a := range slices.Concat(missing.Addresses, left.Addresses) {
+			if slices.Contains(w.Links, a.Link) {
+				touched = append(touched, a.Link)
+			}
+		}
+		if len(missing.Routes)+len(left.Routes) > 0 {
+			touched = append(touched, w.Links...)
+		}
+	}
+	slices.Sort(touched)
+	return slices.Compact(touched)
+}
+
+// CutOff says of a link that it loses its default route, or that it may, if there is no link that
+// keeps one: who is connected by it from further off may lose that. It loses one where it moves, and
+// may where a VRF gets or loses one that is declared. One that is declared keeps nobody connected: nobody
+// has come by it yet who would know. CutOff is "" if there is no such link.
+func CutOff(have State, want *Want, f Facts) string {
+	unsure := map[string]bool{}
+	for _, link := range Moves(have, want) {
+		unsure[link] = true
+	}
+	for name, w := range want.VRFs {
+		if w.but(have.VRFs[name].Declared).defaults() || have.VRFs[name].Added.but(w.Declared).defaults() {
+			for _, link := range w.Links {
+				unsure[link] = true
+			}
+		}
+	}
 	last := ""
-	for link := range f.Routing.Default {
-		if !slices.Contains(moves, link) {
+	for link, trusted := range f.Routing.Default {
+		switch {
+		case unsure[link]:
+			last = max(last, link)
+		case trusted:
 			return ""
 		}
-		last = max(last, link)
 	}
 	return last
 }

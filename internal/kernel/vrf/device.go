@@ -139,6 +139,7 @@ func (w *work) unmake(name string) error {
 			return err
 		}
 		delete(m.Made, name)
+		delete(m.Added, name)
 		return w.room.save(m)
 	})
 }

@@ -5,6 +5,9 @@
 // addresses, its routes and its neighbours. So all of that is on file before the link
 // moves, and is put back behind it; who is killed meanwhile leaves what the next one needs.
 //
+// What is declared of a VRF beside is on file as well, with what a declared route replaces,
+// before it is there: so just that is taken away in the end, and what was replaced comes back.
+//
 // Beside the devices it makes what holds for all of them: rules that ask a VRF's table
 // before the local one, so that addresses are those of the VRF; sysctls by which services
 // outside of any VRF answer in all; and, for connections that were open before, a rule for

@@ -3,6 +3,8 @@ package vrf
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -15,7 +17,10 @@ import (
 // Look says what the namespace has of routing domains and tables, as far as a policy needs
 // to know it.
 func (r Room) Look() (plan.Routing, error) {
-	f := plan.Routing{Ours: map[string]uint32{}, Masters: map[string]string{}, Tables: map[uint32]string{}, Shared: map[string]string{}, Default: map[string]bool{}}
+	f := plan.Routing{
+		Ours: map[string]uint32{}, Masters: map[string]string{}, Tables: map[uint32]string{}, Shared: map[string]string{}, Default: map[string]bool{},
+		Addresses: map[string][]netip.Prefix{}, OnLink: map[string][]netip.Prefix{}, NoIPv6: len(families()) == 1,
+	}
 	m, err := r.load()
 	if err != nil {
 		return f, err
@@ -28,9 +33,9 @@ func (r Room) Look() (plan.Routing, error) {
 	if err != nil {
 		return f, fmt.Errorf("list links: %w", err)
 	}
-	names := map[int]string{}
-	for _, l := range links {
-		names[l.Attrs().Index] = l.Attrs().Name
+	s, err := look()
+	if err != nil {
+		return f, err
 	}
 	use := func(table uint32, by string) {
 		if !ours[table] {
@@ -43,7 +48,7 @@ func (r Room) Look() (plan.Routing, error) {
 			use(v.Table, "vrf "+a.Name)
 		}
 		if a.MasterIndex != 0 {
-			f.Masters[a.Name] = names[a.MasterIndex]
+			f.Masters[a.Name] = s.names[a.MasterIndex]
 		}
 	}
 	for _, family := range families() {
@@ -56,20 +61,22 @@ func (r Room) Look() (plan.Routing, error) {
 				use(r.table, fmt.Sprintf("a rule of priority %d", r.priority))
 			}
 		}
-		routes, err := listRoutes(family)
-		if err != nil {
-			return f, err
+	}
+	for _, table := range slices.Sorted(maps.Keys(s.routes)) {
+		use(table, "routes")
+		for _, r := range s.routes[table] {
+			note(&f, r, s.names, ours, m.addedRoute(r))
 		}
-		for _, m := range routes {
-			use(tableOf(m), "routes")
-			note(&f, m, names, ours)
-		}
+	}
+	for index, name := range s.names {
+		f.Addresses[name] = slices.DeleteFunc(s.addresses[index], func(p netip.Prefix) bool { return m.addedAddress(index, p) })
+		f.OnLink[name] = append(f.OnLink[name], s.peers[index]...)
 	}
 	return f, nil
 }
 
-// note notes a route of several devices, and a default route.
-func note(f *plan.Routing, m message, names map[int]string, ours map[uint32]bool) {
+// note notes a route of several devices, a default route, and what is reached without a gateway.
+func note(f *plan.Routing, m message, names map[int]string, ours map[uint32]bool, added bool) {
 	if !carried(m) {
 		return
 	}
@@ -80,12 +87,16 @@ func note(f *plan.Routing, m message, names map[int]string, ours map[uint32]bool
 		}
 	}
 	table := tableOf(m)
+	counts := table == unix.RT_TABLE_MAIN || ours[table]
+	if to, ok := destination(m); ok && counts && !added && m.get(unix.RTA_OIF) != nil && m.get(unix.RTA_GATEWAY) == nil && m.get(unix.RTA_VIA) == nil {
+		f.OnLink[devices[0]] = append(f.OnLink[devices[0]], to)
+	}
 	for _, name := range devices {
 		if len(devices) > 1 {
 			f.Shared[name] = cmp.Or(f.Shared[name], words(m)+" by "+strings.Join(devices, " and "))
 		}
-		if m.head[1] == 0 && (table == unix.RT_TABLE_MAIN || ours[table]) {
-			f.Default[name] = true
+		if m.head[1] == 0 && counts {
+			f.Default[name] = f.Default[name] || !added
 		}
 	}
 }

@@ -2,6 +2,7 @@ package vrf
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -28,15 +29,16 @@ type luggage struct {
 
 func (l *luggage) has(link int) bool { _, ok := l.From[link]; return ok }
 
-// pack notes all that links have. Nothing is changed.
-func pack(from map[int]uint32) (*luggage, error) {
+// pack notes all that links have, but for what was added to a VRF: that comes back by itself where it is
+// declared. Nothing is changed.
+func pack(from map[int]uint32, but *memory) (*luggage, error) {
 	l := &luggage{From: from, AcceptDAD: map[int]string{}}
 	addresses, err := dump(unix.RTM_GETADDR, unix.RTM_NEWADDR, make([]byte, addressHead), addressHead)
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
 	for _, m := range inOrder(addresses) {
-		if l.has(int(native.Uint32(m.head[4:]))) {
+		if link := int(native.Uint32(m.head[4:])); l.has(link) && !but.addedAddress(link, prefixOf(m)) {
 			l.Addresses = append(l.Addresses, askedAddress(m).bytes())
 		}
 	}
@@ -46,7 +48,7 @@ func pack(from map[int]uint32) (*luggage, error) {
 			return nil, err
 		}
 		for _, m := range routes {
-			if carried(m) && slices.ContainsFunc(linksOf(m), l.has) {
+			if carried(m) && slices.ContainsFunc(linksOf(m), l.has) && !but.addedRoute(m) {
 				l.Routes = append(l.Routes, asked(m).bytes())
 			}
 		}
@@ -120,15 +122,30 @@ func (l *luggage) addresses(link int) (all []netip.Addr, err error) {
 		if err != nil {
 			return nil, err
 		}
-		value := m.get(unix.IFA_LOCAL)
-		if value == nil {
-			value = m.get(unix.IFA_ADDRESS)
-		}
-		if a, ok := netip.AddrFromSlice(value); ok && int(native.Uint32(m.head[4:])) == link && a.IsGlobalUnicast() {
+		if a := prefixOf(m).Addr(); a.IsGlobalUnicast() && int(native.Uint32(m.head[4:])) == link {
 			all = append(all, a)
 		}
 	}
 	return all, nil
+}
+
+// prefixOf is the address that an address of the kernel's is, with the length of its network.
+func prefixOf(m message) netip.Prefix {
+	value := m.get(unix.IFA_LOCAL)
+	if value == nil {
+		value = m.get(unix.IFA_ADDRESS)
+	}
+	a, _ := netip.AddrFromSlice(value)
+	return netip.PrefixFrom(a, int(m.head[1]))
+}
+
+// merge adds what other links have.
+func (l *luggage) merge(more *luggage) {
+	maps.Copy(l.From, more.From)
+	maps.Copy(l.AcceptDAD, more.AcceptDAD)
+	l.Addresses = append(l.Addresses, more.Addresses...)
+	l.Routes = append(l.Routes, more.Routes...)
+	l.Neighbours = append(l.Neighbours, more.Neighbours...)
 }
 
 // unpack gives the links what they had, each thing in the table where it goes now: to says

@@ -62,7 +62,7 @@ func TestLuggage(t *testing.T) {
 	at := func(_ string, do func() error) error { return do() }
 	to := map[int]uint32{link.Index: mainTable}
 	var l *luggage
-	here.Do(func() { l, err = pack(map[int]uint32{link.Index: mainTable}) })
+	here.Do(func() { l, err = pack(map[int]uint32{link.Index: mainTable}, &memory{}) })
 	if err != nil {
 		t.Fatal(err)
 	}

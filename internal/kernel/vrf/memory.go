@@ -18,6 +18,7 @@ type memory struct {
 	Sources []source          `json:"sources"`          // for connections that were open before
 	Before  *before           `json:"before,omitempty"` // what holds for all VRFs, as it was
 	Moving  *luggage          `json:"moving,omitempty"` // links that are on their way, with all that they had
+	Added   map[string]*added `json:"added,omitempty"`  // VRFs -> what is declared of them and was not there
 }
 
 // A source is a rule that sends what comes from an address by a table.
@@ -42,6 +43,9 @@ func (r Room) load() (*memory, error) {
 	}
 	if m.Made == nil {
 		m.Made = map[string]uint32{}
+	}
+	if m.Added == nil {
+		m.Added = map[string]*added{}
 	}
 	if m.Placed == nil {
 		m.Placed = map[int]string{}

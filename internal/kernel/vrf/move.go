@@ -24,16 +24,15 @@ type place struct {
 	master int // index of what it is enslaved to
 }
 
-// move brings all links to where they shall be.
+// move brings all links to where they shall be, and takes from them what is not declared any more.
 func (w *work) move(want map[string]plan.VRF) error {
-	places, err := w.places(want)
+	gone, err := w.take(want)
 	if err != nil {
 		return err
 	}
-	if l := w.memory.Moving; l != nil { // somebody was cut off: what these links had is known from then
-		if err := w.carry(places, l); err != nil {
-			return err
-		}
+	places, err := w.places(want)
+	if err != nil {
+		return err
 	}
 	from := map[int]uint32{}
 	for index, p := range places {
@@ -41,17 +40,41 @@ func (w *work) move(want map[string]plan.VRF) error {
 			from[index] = w.tableOf(p.is)
 		}
 	}
+	for _, left := range gone {
+		for _, a := range left.Addresses {
+			from[a.Device] = w.tableOf(places[a.Device].is)
+		}
+	}
+	if l := w.memory.Moving; l != nil { // somebody was cut off: what these links had is known from then
+		maps.DeleteFunc(from, func(index int, _ uint32) bool { return l.has(index) })
+	}
+	if err := w.pack(from, places); err != nil {
+		return err
+	}
+	if len(gone) > 0 {
+		if err := w.step("take away addresses that are not declared any more", func() error { return w.takeAddresses(gone) }); err != nil {
+			return err
+		}
+	}
+	if w.memory.Moving == nil {
+		return nil
+	}
+	return w.carry(places, w.memory.Moving)
+}
+
+// pack puts on file what links have that set out now.
+func (w *work) pack(from map[int]uint32, places map[int]place) error {
 	if len(from) == 0 {
 		return nil
 	}
-	var l *luggage
 	var names []string
 	for index := range from {
 		names = append(names, places[index].name)
 	}
 	slices.Sort(names)
-	err = w.step("remember addresses, routes and neighbours of "+strings.Join(names, ", "), func() (err error) {
-		if l, err = pack(from); err != nil {
+	return w.step("remember addresses, routes and neighbours of "+strings.Join(names, ", "), func() error {
+		l, err := pack(from, w.memory)
+		if err != nil {
 			return err
 		}
 		for index := range from {
@@ -62,13 +85,13 @@ func (w *work) move(want map[string]plan.VRF) error {
 				w.memory.Placed[index] = p.shall
 			}
 		}
-		w.memory.Moving = l
+		if w.memory.Moving == nil {
+			w.memory.Moving = l
+		} else {
+			w.memory.Moving.merge(l)
+		}
 		return w.room.save(w.memory)
 	})
-	if err != nil {
-		return err
-	}
-	return w.carry(places, l)
 }
 
 // tableOf is the table by which a link goes that is in a VRF, or in none.
@@ -102,7 +125,8 @@ func (w *work) places(want map[string]plan.VRF) (map[int]place, error) {
 			}
 		}
 		_, placed := w.memory.Placed[a.Index]
-		if p.shall != "" || placed && p.is != "" || w.memory.Moving != nil && w.memory.Moving.has(a.Index) {
+		_, vrf := w.memory.Made[a.Name]
+		if p.shall != "" || placed && p.is != "" || w.memory.Moving != nil && w.memory.Moving.has(a.Index) || w.memory.adds(a.Index) && !vrf {
 			places[a.Index] = p
 		}
 		delete(shall, a.Name)

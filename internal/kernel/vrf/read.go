@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vishvananda/netlink"
-
 	"github.com/weir-net/weir/internal/plan"
 )
 
 // Read reads back the VRFs that were made, by their names; one that is not there is missing.
-// Of links it tells those that were moved. It changes nothing.
+// Of links it tells those that were moved, and of what could be declared all that is there. It changes nothing.
 func (r Room) Read() (map[string]plan.VRF, error) {
 	m, err := r.load()
 	if err != nil || len(m.Made) == 0 {
@@ -22,9 +20,9 @@ func (r Room) Read() (map[string]plan.VRF, error) {
 	if err != nil {
 		return nil, err
 	}
-	links, err := netlink.LinkList()
+	s, err := look()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	found := map[string]plan.VRF{}
 	for name := range m.Made {
@@ -40,13 +38,16 @@ func (r Room) Read() (map[string]plan.VRF, error) {
 			return nil, err
 		}
 		is.Lacks = append(is.Lacks, common...)
-		for _, l := range links {
-			a := l.Attrs()
-			if _, ours := m.Placed[a.Index]; ours && a.MasterIndex == v.Attrs().Index {
-				is.Links = append(is.Links, a.Name)
+		for index, master := range s.masters {
+			if _, ours := m.Placed[index]; ours && master == v.Attrs().Index {
+				is.Links = append(is.Links, s.names[index])
 			}
 		}
 		slices.Sort(is.Links)
+		is.Declared = s.declared(v)
+		if is.Added, err = s.added(m.Added[name]); err != nil {
+			return nil, err
+		}
 		found[name] = is
 	}
 	return found, nil

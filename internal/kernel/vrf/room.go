@@ -17,7 +17,8 @@ type Room struct {
 	RunDir string // the scope's run directory: it holds vrf.json
 }
 
-// Apply makes these VRFs, and no others of ours, and moves links into and out of them. at is
+// Apply makes these VRFs, and no others of ours, moves links into and out of them, and gives them what is
+// declared. at is
 // called before each thing that is done, with what that is, and may break off with an
 // error; the next Apply goes on from there. Nothing that is right already is touched.
 func (r Room) Apply(want map[string]plan.VRF, at func(what string) error) error {
@@ -94,6 +95,9 @@ func (w *work) reach(want map[string]plan.VRF, more bool) error {
 		}
 	}
 	if err := w.move(want); err != nil {
+		return err
+	}
+	if err := w.give(want); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Made)) {
