@@ -34,13 +34,13 @@ func risky(err error, file string) error {
 }
 
 func (c *cli) keepSSH(a *agent.Agent, proposed agent.Proposal, file string) error {
-	client, ok := c.sshClient()
+	client, server, ok := c.sshEnds()
 	if !ok {
 		return nil
 	}
 	var carriers []string
 	err := host.InNetns(a.Scope.Netns, func() (err error) {
-		carriers, err = host.Carriers(client)
+		carriers, err = host.Carriers(client, server)
 		return err
 	})
 	if err != nil {
@@ -61,11 +61,11 @@ func (c *cli) keepSSH(a *agent.Agent, proposed agent.Proposal, file string) erro
 	return nil
 }
 
-// sshClient is the address at the other end of the ssh session, if there is one.
+// sshEnds are the addresses at the other end of the ssh session, and at this one, if there is a session.
 // sudo drops the variable that says so; the processes above have it still.
-func (c *cli) sshClient() (netip.Addr, bool) {
-	if client, ok := parseSSH(c.getenv("SSH_CONNECTION")); ok {
-		return client, true
+func (c *cli) sshEnds() (client, server netip.Addr, ok bool) {
+	if client, server, ok := parseSSH(c.getenv("SSH_CONNECTION")); ok {
+		return client, server, true
 	}
 	pid := uint32(os.Getppid())
 	for range 64 { // more than any chain of shells, and an end if /proc changes meanwhile
@@ -73,14 +73,14 @@ func (c *cli) sshClient() (netip.Addr, bool) {
 		if err != nil {
 			break
 		}
-		if client, ok := parseSSH(environment(pid)["SSH_CONNECTION"]); ok {
-			return client, true
+		if client, server, ok := parseSSH(environment(pid)["SSH_CONNECTION"]); ok {
+			return client, server, true
 		}
 		if pid = p.Parent; pid <= 1 {
 			break
 		}
 	}
-	return netip.Addr{}, false
+	return client, server, false
 }
 
 // environment is the environment with which a process was started, as far as we
@@ -99,12 +99,13 @@ func environment(pid uint32) map[string]string {
 	return vars
 }
 
-// parseSSH reads "CLIENT PORT SERVER PORT".
-func parseSSH(text string) (netip.Addr, bool) {
+// parseSSH reads "CLIENT PORT SERVER PORT". A server that can not be read is the zero Addr.
+func parseSSH(text string) (client, server netip.Addr, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) != 4 {
-		return netip.Addr{}, false
+		return client, server, false
 	}
 	client, err := netip.ParseAddr(fields[0])
-	return client, err == nil
+	server, _ = netip.ParseAddr(fields[2])
+	return client, server, err == nil
 }

@@ -10,16 +10,16 @@ import (
 
 func TestParseSSH(t *testing.T) {
 	for text, want := range map[string]string{
-		"192.0.2.7 50000 192.0.2.1 22":     "192.0.2.7",
-		"2001:db8::7 50000 2001:db8::1 22": "2001:db8::7",
-		"fe80::7%eth0 50000 fe80::1 22":    "fe80::7%eth0",
+		"192.0.2.7 50000 192.0.2.1 22":     "192.0.2.7 at 192.0.2.1",
+		"2001:db8::7 50000 2001:db8::1 22": "2001:db8::7 at 2001:db8::1",
+		"fe80::7%eth0 50000 fe80::1 22":    "fe80::7%eth0 at fe80::1",
 		"":                                 "",
 		"UNKNOWN 65535 UNKNOWN 65535":      "", // what sshd says of a pipe
 		"192.0.2.7":                        "",
 	} {
 		got := ""
-		if client, ok := parseSSH(text); ok {
-			got = client.String()
+		if client, server, ok := parseSSH(text); ok {
+			got = client.String() + " at " + server.String()
 		}
 		if got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

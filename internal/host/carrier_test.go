@@ -15,10 +15,11 @@ func TestCarriers(t *testing.T) {
 	here, there := testutil.NewNamespace(t), testutil.NewNamespace(t)
 	a, b := testutil.Veth(t, here, there, testutil.VethOptions{})
 	ip := func(args ...string) { t.Helper(); here.Output("ip", args...) }
+	var at netip.Addr
 	carriers := func(to string) (names []string) {
 		t.Helper()
 		var err error
-		here.Do(func() { names, err = Carriers(netip.MustParseAddr(to)) })
+		here.Do(func() { names, err = Carriers(netip.MustParseAddr(to), at) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,8 +57,22 @@ func TestCarriers(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+	t.Run("VRF", func(t *testing.T) {
+		testutil.Needs(t, "vrf link")
+		c, _ := testutil.Veth(t, here, there, testutil.VethOptions{})
+		ip("link", "add", "mgmt", "type", "vrf", "table", "1000")
+		ip("link", "set", "mgmt", "up")
+		ip("link", "set", c.Name, "vrf", "mgmt")
+		ip("route", "add", "192.0.2.0/25", "dev", c.Name, "vrf", "mgmt")
+		for from, want := range map[netip.Addr]string{{}: a.Name, a.IPv4.Addr(): a.Name, c.IPv4.Addr(): c.Name} {
+			at = from
+			if diff := cmp.Diff([]string{want}, carriers("192.0.2.9")); diff != "" {
+				t.Errorf("from %s: %s", from, diff)
+			}
+		}
+	})
 	var err error
-	if here.Do(func() { _, err = Carriers(netip.MustParseAddr("203.0.113.1")) }); err == nil {
+	if here.Do(func() { _, err = Carriers(netip.MustParseAddr("203.0.113.1"), netip.Addr{}) }); err == nil {
 		t.Error("a route was found that is not there")
 	}
 }
