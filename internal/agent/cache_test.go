@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
@@ -34,7 +35,7 @@ func TestParseRemembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got, cmp.Comparer(equalPrefixes)); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{})); diff != "" {
 			t.Errorf("%s: %s", file, diff)
 		}
 		if _, err := a.Parse(file, append(text, "unknown: key\n"...)); err == nil {
@@ -49,5 +50,3 @@ func TestParseRemembers(t *testing.T) {
 		}
 	}
 }
-
-func equalPrefixes(a, b netip.Prefix) bool { return a == b }
