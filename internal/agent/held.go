@@ -11,14 +11,18 @@ import (
 // means that nothing of Weir's is here.
 func (a *Agent) Held() (held []plan.Difference, err error) {
 	err = a.reading(func(r *state.Record) error {
-		held = heldBy(r)
-		return nil
+		vrfs, err := a.domains().Names()
+		for _, name := range vrfs {
+			held = append(held, plan.Difference{Op: plan.Remove, Object: "vrf " + name, Detail: "its links are back in the main table, with addresses and routes"})
+		}
+		held = append(held, heldBy(r, len(held) > 0)...)
+		return err
 	})
 	return held, err
 }
 
-// heldBy is Held, of a record.
-func heldBy(r *state.Record) []plan.Difference {
+// heldBy is Held, of a record, which may not be all that is known.
+func heldBy(r *state.Record, more bool) []plan.Difference {
 	var held []plan.Difference
 	remove := func(object, format string, args ...any) {
 		held = append(held, plan.Difference{Op: plan.Remove, Object: object, Detail: fmt.Sprintf(format, args...)})
@@ -54,7 +58,7 @@ func heldBy(r *state.Record) []plan.Difference {
 	for _, name := range sortedKeys(r.Steered) {
 		remove("steering of link "+name, "its packets are handed to CPUs as before")
 	}
-	if r.Journal != nil && len(held) == 0 {
+	if r.Journal != nil && len(held) == 0 && !more {
 		remove("unfinished "+r.Journal.Verb, "broken off at %q", r.Journal.Text)
 	}
 	return held

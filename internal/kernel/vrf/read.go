@@ -53,6 +53,15 @@ func (r Room) Read() (map[string]plan.VRF, error) {
 	return found, nil
 }
 
+// Names are those of the VRFs that were made, or about to be, sorted.
+func (r Room) Names() ([]string, error) {
+	m, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(m.Made)), nil
+}
+
 // Indexes are the numbers of the devices of the VRFs that were made, by their names.
 func (r Room) Indexes() (map[string]int, error) {
 	m, err := r.load()
