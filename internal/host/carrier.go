@@ -63,7 +63,8 @@ func vrfAt(h *netlink.Handle, at netip.Addr) (string, error) {
 	if !at.IsValid() {
 		return "", nil
 	}
-	addresses, err := h.AddrList(nil, netlink.FAMILY_ALL)
+	var addresses []netlink.Addr
+	err := undisturbed(func() (err error) { addresses, err = h.AddrList(nil, netlink.FAMILY_ALL); return err })
 	if err != nil {
 		return "", fmt.Errorf("list addresses: %w", err)
 	}

@@ -89,9 +89,9 @@ func lacksOf(v *netlink.Vrf) (lacks []string, err error) {
 	if v.Attrs().Flags&net.FlagUp == 0 {
 		lacks = append(lacks, "it is down")
 	}
-	addresses, err := netlink.AddrList(v, netlink.FAMILY_ALL)
+	addresses, err := listAddresses(v, netlink.FAMILY_ALL)
 	if err != nil {
-		return nil, fmt.Errorf("list addresses of %s: %w", v.Name, err)
+		return nil, fmt.Errorf("%s: %w", v.Name, err)
 	}
 	has := map[string]bool{}
 	for _, a := range addresses {

@@ -29,9 +29,9 @@ func (r Room) Look() (plan.Routing, error) {
 	for name, table := range m.Made {
 		f.Ours[name], ours[table] = table, true
 	}
-	links, err := netlink.LinkList()
+	links, err := listLinks()
 	if err != nil {
-		return f, fmt.Errorf("list links: %w", err)
+		return f, err
 	}
 	s, err := look()
 	if err != nil {

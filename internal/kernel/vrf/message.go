@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -97,31 +96,24 @@ func (m *message) addNumber(kind uint16, n uint32) {
 	m.add(kind, native.AppendUint32(nil, n))
 }
 
-// dump asks for all of a kind. A change meanwhile makes the kernel's answer incomplete, so
-// it is asked again.
+// dump asks for all of a kind.
 func dump(request uint16, answer uint16, ask []byte, head int) (all []message, err error) {
-	const attempts = 10
-	for range attempts {
+	raw, err := undisturbed(func() ([][]byte, error) {
 		req := nl.NewNetlinkRequest(int(request), unix.NLM_F_DUMP)
 		req.AddRawData(ask)
-		var raw [][]byte
-		if raw, err = req.Execute(unix.NETLINK_ROUTE, answer); errors.Is(err, netlink.ErrDumpInterrupted) {
-			continue
-		}
+		return req.Execute(unix.NETLINK_ROUTE, answer)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range raw {
+		m, err := parse(b, head)
 		if err != nil {
 			return nil, err
 		}
-		all = nil
-		for _, b := range raw {
-			m, err := parse(b, head)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, m)
-		}
-		return all, nil
+		all = append(all, m)
 	}
-	return nil, err
+	return all, nil
 }
 
 // send asks for a change. Some errors are none: what is there already when it is added, and

@@ -102,9 +102,9 @@ func (w *work) tableOf(vrf string) uint32 {
 // places says of all links that are ours to move where they are. Those that are gone are
 // forgotten.
 func (w *work) places(want map[string]plan.VRF) (map[int]place, error) {
-	all, err := netlink.LinkList()
+	all, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	names, shall := map[int]string{}, map[string]string{}
 	for _, l := range all {
@@ -215,9 +215,9 @@ func (w *work) enslave(index int, p place, l *luggage, to uint32) error {
 // looked for, which it does in a worker of its own. Of a link without carrier it sees that later.
 func settled(l *luggage) error {
 	for begin := time.Now(); time.Since(begin) < 200*time.Millisecond; time.Sleep(time.Millisecond) {
-		all, err := netlink.AddrList(nil, netlink.FAMILY_V6)
+		all, err := listAddresses(nil, netlink.FAMILY_V6)
 		if err != nil {
-			return fmt.Errorf("list addresses: %w", err)
+			return err
 		}
 		if !slices.ContainsFunc(all, func(a netlink.Addr) bool { return l.has(a.LinkIndex) && a.Flags&unix.IFA_F_TENTATIVE != 0 }) {
 			return nil
@@ -280,9 +280,9 @@ func (w *work) dropSources(some func(source) bool) error {
 
 // addressesBut are the addresses of all devices but those that move.
 func addressesBut(l *luggage) (map[netip.Addr]bool, error) {
-	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	all, err := listAddresses(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		return nil, fmt.Errorf("list addresses: %w", err)
+		return nil, err
 	}
 	others := map[netip.Addr]bool{}
 	for _, a := range all {

@@ -1,7 +1,6 @@
 package vrf
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -23,17 +22,17 @@ type scene struct {
 
 func look() (*scene, error) {
 	s := &scene{map[int]string{}, map[string]int{}, map[int]int{}, map[int][]netip.Prefix{}, map[int][]netip.Prefix{}, map[uint32][]message{}}
-	links, err := netlink.LinkList()
+	links, err := listLinks()
 	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
+		return nil, err
 	}
 	for _, l := range links {
 		a := l.Attrs()
 		s.names[a.Index], s.indexes[a.Name], s.masters[a.Index] = a.Name, a.Index, a.MasterIndex
 	}
-	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	addresses, err := listAddresses(nil, netlink.FAMILY_ALL)
 	if err != nil {
-		return nil, fmt.Errorf("list addresses: %w", err)
+		return nil, err
 	}
 	for _, a := range addresses {
 		ip, ok := netip.AddrFromSlice(a.IP)
