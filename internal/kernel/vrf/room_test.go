@@ -61,11 +61,15 @@ func (b *bed) ip(args string) string {
 // all is all that a VRF could change, in the words of ip, when no address is new any more.
 func (b *bed) all() string {
 	b.t.Helper()
-	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	last := ""
+	for begin := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		text := b.ip("-4 -b "+b.show) + b.ip("-6 -b "+b.show)
-		if !strings.Contains(text, "tentative") && strings.Contains(text, "local fe80:") || time.Since(begin) > 20*time.Second {
-			return indexes.ReplaceAllString(seconds.ReplaceAllString(testutil.Lasting(text), "…sec"), "…: ")
+		made := !strings.Contains(text, "tentative") && strings.Contains(text, "local fe80:")
+		text = indexes.ReplaceAllString(seconds.ReplaceAllString(testutil.Lasting(text), "…sec"), "…: ")
+		if made && text == last || time.Since(begin) > 20*time.Second {
+			return text
 		}
+		last = text
 	}
 }
 
