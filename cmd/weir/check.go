@@ -3,8 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-net/weir/internal/agent"
+	"github.com/weir-net/weir/internal/policy"
 )
 
 // A checkReport is the JSON of weir check.
@@ -14,7 +18,9 @@ type checkReport struct {
 	OK            bool         `json:"ok"`
 	Links         int          `json:"links"`
 	Workloads     int          `json:"workloads"`
-	Errors        []checkError `json:"errors"` // in order of position
+	VRFs          int          `json:"vrfs"`
+	Errors        []checkError `json:"errors"`             // in order of position
+	Warnings      []checkError `json:"warnings,omitempty"` // what this kernel would not let apply do
 	Skipped       []string     `json:"skipped,omitempty"`
 }
 
@@ -38,8 +44,10 @@ func (c *cli) check() *cobra.Command {
 		Use:   "check [--json] FILE",
 		Short: "Check a policy file and show all of its errors",
 		Long: `Check a policy file and show all of its errors at once, each with its line.
-It needs no privileges and looks at nothing but the file, so it knows nothing of
-the interfaces, users and programs of a host. FILE may be - for standard input.`,
+It needs no privileges and knows nothing of the interfaces, users and programs of
+a host. Of the kernel it asks one thing, and only for a policy that has vrfs, since
+these can not even be tried where the kernel has no VRF: that is a warning, because
+the file may be for another host. FILE may be - for standard input.`,
 		Example: `  weir check policy.yaml
   weir check - < policy.yaml
   weir check --json policy.yaml | jq '.errors[]'`,
@@ -47,40 +55,53 @@ the interfaces, users and programs of a host. FILE may be - for standard input.`
 		ValidArgsFunction: policyFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := c.policy(cmd.Context(), args[0])
-			if asJSON {
-				return c.printCheck(p, err)
-			}
-			if err != nil {
+			var wrong *policyError
+			if err != nil && !(asJSON && errors.As(err, &wrong)) {
 				return err
 			}
-			_, err = fmt.Fprintf(c.stdout, "%s: ok, %s and %s\nskipped: %s\n",
-				p.name, count(len(p.Links), "link"), count(len(p.Workloads), "workload"), notLookedAt)
-			return err
+			r := checkReport{SchemaVersion: schemaVersion, File: p.name, Errors: checkErrors(nil)}
+			if wrong != nil {
+				r.Errors = checkErrors(wrong.errors)
+			} else {
+				r.OK, r.Links, r.Workloads, r.VRFs = true, len(p.Links), len(p.Workloads), len(p.VRFs)
+				r.Skipped = []string{notLookedAt}
+				lacks, unknown := agent.WithoutVRF(p.Policy)
+				if len(lacks) > 0 {
+					r.Warnings = checkErrors(lacks)
+				}
+				if unknown != "" {
+					r.Skipped = append(r.Skipped, "whether the kernel has VRFs ("+unknown+")")
+				}
+			}
+			return c.printCheck(r, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
-func (c *cli) printCheck(p policyFile, err error) error {
-	r := checkReport{SchemaVersion: schemaVersion, File: p.name, Errors: []checkError{}}
-	var wrong *policyError
-	switch {
-	case errors.As(err, &wrong):
-		for _, d := range wrong.errors {
-			r.Errors = append(r.Errors, checkError{d.Line, d.Column, d.EndLine, d.EndColumn, d.Message, d.Help})
+func checkErrors(all policy.Errors) []checkError {
+	r := make([]checkError, len(all))
+	for i, d := range all {
+		r[i] = checkError{d.Line, d.Column, d.EndLine, d.EndColumn, d.Message, d.Help}
+	}
+	return r
+}
+
+func (c *cli) printCheck(r checkReport, asJSON bool) error {
+	if asJSON {
+		if err := c.printJSON(r); err != nil || r.OK {
+			return err
 		}
-	case err != nil:
-		return err
-	default:
-		r.OK, r.Links, r.Workloads = true, len(p.Links), len(p.Workloads)
-		r.Skipped = []string{notLookedAt}
-	}
-	if err := c.printJSON(r); err != nil {
-		return err
-	}
-	if !r.OK {
 		return told(exitPolicy)
 	}
-	return nil
+	for _, w := range r.Warnings {
+		c.warn("%s:%d: %s; apply refuses it here\n  %s %s", r.File, w.Line, w.Message, c.paint(c.stderr).cyan("help:"), w.Help)
+	}
+	holds := count(r.Links, "link") + " and " + count(r.Workloads, "workload")
+	if r.VRFs > 0 {
+		holds = count(r.VRFs, "VRF") + ", " + holds
+	}
+	_, err := fmt.Fprintf(c.stdout, "%s: ok, %s\nskipped: %s\n", r.File, holds, strings.Join(r.Skipped, "; "))
+	return err
 }

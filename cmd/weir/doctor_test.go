@@ -75,7 +75,7 @@ func TestDoctorOfNobody(t *testing.T) {
 	}
 	for id, want := range map[string]plan.FindingState{
 		"privileges": plan.FindingWarn, "link-hook": plan.FindingSkip, "socket-cache": plan.FindingSkip,
-		"births": plan.FindingSkip, "net-prio": plan.FindingSkip, "strict-order": plan.FindingSkip,
+		"processes": plan.FindingSkip, "vrf": plan.FindingSkip, "net-prio": plan.FindingSkip, "strict-order": plan.FindingSkip,
 	} {
 		if states[id] != want {
 			t.Errorf("%s is %q, want %q", id, states[id], want)

@@ -19,22 +19,7 @@ func TestVRFExecWithoutPrivilege(t *testing.T) {
 	h.here.Output("ip", "link", "add", "mgmt", "up", "type", "vrf", "table", "1000")
 	run := func(uid uint32) (int, string, string) {
 		t.Helper()
-		cmd := weir(t, "vrf", "exec", "mgmt", "--", "sh", "-c", "cat /proc/self/cgroup; id -u")
-		dir, err := os.Open(h.scope.Cgroup)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dir.Close()
-		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Credential: &syscall.Credential{Uid: uid, Gid: uid}, UseCgroupFD: true, CgroupFD: int(dir.Fd()),
-		}
-		var out []byte
-		h.here.Do(func() { out, err = cmd.Output() })
-		said := ""
-		if exit, ok := err.(*exec.ExitError); ok {
-			said = string(exit.Stderr)
-		}
-		return cmd.ProcessState.ExitCode(), string(out), said
+		return h.as(t, uid, h.scope.Cgroup, "vrf", "exec", "mgmt", "--", "sh", "-c", "cat /proc/self/cgroup; id -u")
 	}
 	code, _, said := run(65534)
 	if code != exitPrivilege || !strings.Contains(said, "weir vrf exec needs CAP_NET_ADMIN, CAP_BPF") || strings.Count(said, "help:") != 2 {
@@ -52,4 +37,55 @@ func TestVRFExecWithoutPrivilege(t *testing.T) {
 	if code, out, said := run(65534); code != 0 || !strings.Contains(out, "/vrf/mgmt\n") || !strings.HasSuffix(out, "65534\n") {
 		t.Errorf("nobody, in a cgroup of its own: exit code %d: %s%s", code, out, said)
 	}
+}
+
+// Who may not read programs is told by the cgroup's name and by a socket of its own.
+func TestVRFExecIsIdentifiedByAnybody(t *testing.T) {
+	testutil.Needs(t, "vrf link", "ip")
+	h := newHost(t, "eth0")
+	h.here.Output("ip", "link", "add", "mgmt", "up", "type", "vrf", "table", "1000")
+	if code, out, said := h.as(t, 0, h.scope.Cgroup, "vrf", "exec", "mgmt", "--", "true"); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, out, said)
+	}
+	bound, set := filepath.Join(h.scope.Cgroup, "vrf", "mgmt"), filepath.Join(h.scope.Cgroup, "set")
+	if err := os.Mkdir(set, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(set) })
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\nlinks: {eth0: {scheduler: none}}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"apply", file}, {"set", "--cgroup", set, "--vrf", "mgmt"}} {
+		if code, out, said := h.as(t, 0, h.scope.Cgroup, args...); code != 0 {
+			t.Fatalf("%s: exit code %d: %s%s", args, code, out, said)
+		}
+	}
+	t.Cleanup(func() { h.as(t, 0, h.scope.Cgroup, "reset") })
+	for cgroup, want := range map[string]string{h.scope.Cgroup: `"vrf": "",`, bound: `"by": "cgroup",`, set: `"by": "sockets",`} {
+		code, out, said := h.as(t, 65534, cgroup, "vrf", "identify", "--json")
+		if code != 0 || !strings.Contains(out, want) || cgroup != h.scope.Cgroup && !strings.Contains(out, `"vrf": "mgmt",`) {
+			t.Errorf("%s: exit code %d: %s%s", cgroup, code, out, said)
+		}
+	}
+}
+
+// as runs the command in this host and a cgroup by a user id: its exit code, and what it says.
+func (h *testHost) as(t *testing.T, uid uint32, cgroup string, args ...string) (code int, out, said string) {
+	t.Helper()
+	cmd := weir(t, args...)
+	dir, err := os.Open(cgroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uid, Gid: uid}, UseCgroupFD: true, CgroupFD: int(dir.Fd()),
+	}
+	var b []byte
+	h.here.Do(func() { b, err = cmd.Output() })
+	if exit, ok := err.(*exec.ExitError); ok {
+		said = string(exit.Stderr)
+	}
+	return cmd.ProcessState.ExitCode(), string(b), said
 }

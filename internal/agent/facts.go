@@ -53,6 +53,7 @@ func (a *Agent) HostFacts(ctx context.Context) (f plan.Facts, err error) {
 		f.Cgroup2, f.Cgroup1 = hierarchies.V2, maps.Clone(hierarchies.V1)
 		f.Features = probe(ctx)
 		probeIfb(&f.Features)
+		probeVRF(&f.Features)
 		return nil
 	})
 	return f, err

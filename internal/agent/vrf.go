@@ -114,6 +114,17 @@ func (a *Agent) lookAtVRFs(p *policy.Policy, f *plan.Facts) error {
 	return err
 }
 
+// WithoutVRF asks the kernel for the VRFs of a policy: the errors that they meet where it has
+// none, and why that could not be found out, "" where it was. A policy without VRFs asks nothing.
+func WithoutVRF(p *policy.Policy) (errs []policy.Diagnostic, unknown string) {
+	if !plan.AsksForVRF(p) {
+		return nil, ""
+	}
+	f := plan.Features{Unknown: map[string]string{}}
+	probeVRF(&f)
+	return plan.WithoutVRF(p, f), f.Unknown[plan.FeatureVRF]
+}
+
 // probeVRF asks the kernel whether it has routing domains of their own. That may load a
 // module, so it is no part of probe.
 func probeVRF(f *plan.Features) {

@@ -23,7 +23,7 @@ const (
 	FeatureSockOps       = "sock_ops"
 	FeaturePolice        = "tc police"
 	FeatureIfb           = "tc ifb"
-	FeatureVRF           = "vrf"
+	FeatureVRF           = "VRF"
 )
 
 // FeatureQdisc names the feature that is a kind of qdisc: "prio qdisc".
@@ -68,17 +68,11 @@ func Doctor(f Facts) []Finding {
 			"selectors user and exe; weir run; sockets opened after weir set",
 			"boot a kernel with CONFIG_CGROUP_BPF=y and CONFIG_DEBUG_INFO_BTF=y",
 			feature{FeatureSockCreate, f.Features.SockCreate}, feature{FeatureBTF, f.Features.BTF}),
-		f.demand("births", "forks and new cgroups are followed in the kernel",
-			"cgroups that a pattern matches but are born later; children after weir set",
-			"boot a kernel with CONFIG_BPF_EVENTS=y",
-			feature{FeatureRawTracepoint, f.Features.RawTracepoint}),
-		f.demand("open-sockets", "open sockets of running processes can be reached",
-			"connections that were open before apply or weir set, where tag, user or executable decides",
-			"boot Linux 5.6 or later",
-			feature{FeaturePidfdGetfd, f.Features.PidfdGetfd}),
+		running(f),
 		netPrio(f),
 		limits(f),
 		memory(f),
+		routingDomains(f),
 		ladderFinding(f),
 	}
 	return append(findings, linkFindings(f)...)
@@ -125,6 +119,21 @@ func linkHook(f Facts) Finding {
 		feature{FeatureTCX, false}, feature{FeatureClsBPF, false})
 }
 
+// running is what reaches processes that run already: the more that is lost first.
+func running(f Facts) Finding {
+	const id = "processes"
+	births := f.demand(id, "", "cgroups that a pattern matches but are born later; children after weir set",
+		"boot a kernel with CONFIG_BPF_EVENTS=y",
+		feature{FeatureRawTracepoint, f.Features.RawTracepoint})
+	if births.State != FindingOK {
+		return births
+	}
+	return f.demand(id, "forks, new cgroups and open sockets of what runs are reached",
+		"connections that were open before apply or weir set, where tag, user or executable decides",
+		"boot Linux 5.6 or later",
+		feature{FeaturePidfdGetfd, f.Features.PidfdGetfd})
+}
+
 // netPrio is what only a policy with via: net_prio needs, and what it costs all
 // others where the kernel keeps a socket's v1 group and its v2 cgroup in one
 // place, as it did before Linux 5.15.
@@ -160,6 +169,19 @@ func memory(f Facts) Finding {
 		feature{FeatureSockOps, f.Features.SockOps}, feature{FeatureBTF, f.Features.BTF})
 	if found.State == FindingFail {
 		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only tcp-memory needs it"}
+	}
+	return found
+}
+
+// needsVRF is what gives a kernel VRFs.
+const needsVRF = "boot a kernel with CONFIG_NET_VRF; some distributions keep the module vrf in a package of more modules"
+
+// routingDomains are what only a policy with vrfs needs.
+func routingDomains(f Facts) Finding {
+	found := f.demand("vrf", "links can move into VRFs, routing domains of their own", "vrfs", "",
+		feature{FeatureVRF, f.Features.VRF})
+	if found.State == FindingFail {
+		return Finding{ID: found.ID, State: FindingSkip, Text: found.Text + "; only vrfs need it", Mend: needsVRF}
 	}
 	return found
 }

@@ -18,7 +18,7 @@ func healthy() Facts {
 		Features: Features{
 			Qdiscs: map[string]bool{"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq_codel": true},
 			TCX:    true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true,
-			BTF: true, NetPrio: true, SockCgroup: true, Atomics: true, TailCalls: true, SockOps: true,
+			BTF: true, NetPrio: true, SockCgroup: true, Atomics: true, TailCalls: true, SockOps: true, VRF: true,
 		},
 		Links: map[string]LinkFacts{
 			"eth0":  {Up: true, Speed: 1e9, TXQueues: 8, MQPrioHW: true, Root: Qdisc{Kind: "mq"}},
@@ -74,13 +74,13 @@ func TestDoctor(t *testing.T) {
 		{"no BTF", func(f *Facts) { f.Features.BTF = false },
 			Finding{ID: "new-sockets", State: FindingFail, Text: "kernel has no BTF"}},
 		{"no tracepoints", func(f *Facts) { f.Features.RawTracepoint = false },
-			Finding{ID: "births", State: FindingFail}},
+			Finding{ID: "processes", State: FindingFail, Mend: "boot a kernel with CONFIG_BPF_EVENTS=y"}},
 		{"unknown to root", func(f *Facts) { f.Features.PidfdGetfd = false; f.unknownTo("pidfd_getfd", "operation not permitted") },
-			Finding{ID: "open-sockets", State: FindingWarn, Text: "not known: pidfd_getfd (operation not permitted)"}},
+			Finding{ID: "processes", State: FindingWarn, Text: "not known: pidfd_getfd (operation not permitted)"}},
 		{"unknown to others", func(f *Facts) {
 			f.Root, f.Features.PidfdGetfd = false, false
 			f.unknownTo("pidfd_getfd", "operation not permitted")
-		}, Finding{ID: "open-sockets", State: FindingSkip, Text: "not known: pidfd_getfd (operation not permitted)"}},
+		}, Finding{ID: "processes", State: FindingSkip, Text: "not known: pidfd_getfd (operation not permitted)"}},
 		{"no net_prio", func(f *Facts) { f.Features.NetPrio = false },
 			Finding{ID: "net-prio", State: FindingSkip, Text: "kernel has no net_prio; only via: net_prio needs it"}},
 		{"net_prio unknown", func(f *Facts) { f.Features.NetPrio = false; f.unknownTo("net_prio", "function not implemented") },
@@ -95,6 +95,13 @@ func TestDoctor(t *testing.T) {
 			Finding{ID: "tcp-memory", State: FindingOK, Text: "what TCP sockets hold in memory can be bounded"}},
 		{"no bound of tcp memory", func(f *Facts) { f.Features.SockOps, f.Features.BTF = false, false },
 			Finding{ID: "tcp-memory", State: FindingSkip, Text: "kernel has no sock_ops and no BTF; only tcp-memory needs it"}},
+		{"VRFs", func(*Facts) {},
+			Finding{ID: "vrf", State: FindingOK, Text: "links can move into VRFs, routing domains of their own"}},
+		{"no VRFs", func(f *Facts) { f.Features.VRF = false },
+			Finding{ID: "vrf", State: FindingSkip, Text: "kernel has no VRF; only vrfs need it",
+				Mend: "boot a kernel with CONFIG_NET_VRF; some distributions keep the module vrf in a package of more modules"}},
+		{"VRFs unknown", func(f *Facts) { f.Features.VRF = false; f.unknownTo("VRF", "busy") },
+			Finding{ID: "vrf", State: FindingWarn, Text: "not known: VRF (busy)", Stops: "perhaps vrfs"}},
 		{"limits", func(*Facts) {},
 			Finding{ID: "limits", State: FindingOK, Text: "workloads and links can be held to a rate: TCP is paced, a bucket holds the rest"}},
 		{"no atomics", func(f *Facts) { f.Features.Atomics = false },
@@ -217,7 +224,7 @@ func TestDoctorNeverCallsTheUnknownOK(t *testing.T) {
 		f := Facts{Root: root, Links: healthy().Links}
 		for _, name := range []string{
 			FeatureTCX, FeatureClsBPF, FeatureSKStorage, FeatureSockCreate, FeatureRawTracepoint, FeaturePidfdGetfd,
-			FeatureBTF, FeatureNetPrio, FeatureSockCgroup, FeatureAtomics, FeatureTailCalls, FeatureSockOps,
+			FeatureBTF, FeatureNetPrio, FeatureSockCgroup, FeatureAtomics, FeatureTailCalls, FeatureSockOps, FeatureVRF,
 		} {
 			f.unknownTo(name, "who knows")
 		}

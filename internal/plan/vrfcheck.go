@@ -12,16 +12,29 @@ import (
 // load a module, so that is asked only then.
 func AsksForVRF(p *policy.Policy) bool { return len(p.VRFs) > 0 }
 
+// WithoutVRF are the errors of a policy where the kernel has no VRFs; none where it has, or
+// where that is not known.
+func WithoutVRF(p *policy.Policy, f Features) (errs []policy.Diagnostic) {
+	if !f.lacks(f.VRF, FeatureVRF) {
+		return nil
+	}
+	for _, v := range p.VRFs {
+		errs = append(errs, policy.Diagnostic{Span: v.Span, Message: fmt.Sprintf("vrf %q: kernel has no VRF", v.Name), Help: needsVRF})
+	}
+	return errs
+}
+
 // checkVRFs holds the VRFs of a policy against the host: what would be in the way is told
 // before anything is touched.
 func checkVRFs(p *policy.Policy, f Facts, add addFunc) {
+	if lacks := WithoutVRF(p, f.Features); f.Root && len(lacks) > 0 {
+		for _, d := range lacks {
+			add(d.Span, d.Help, "%s", d.Message)
+		}
+		return
+	}
 	for _, v := range p.VRFs {
 		object := fmt.Sprintf("vrf %q", v.Name)
-		if f.Root && f.Features.lacks(f.Features.VRF, FeatureVRF) {
-			add(v.Span, "boot a kernel with CONFIG_NET_VRF; some distributions keep the module vrf in a package of more modules",
-				"%s: kernel has no VRF", object)
-			continue
-		}
 		_, ours := f.Routing.Ours[v.Name]
 		if _, there := f.Links[v.Name]; there && !ours {
 			add(v.Span, "give it another name; what is there is not Weir's", "%s: a device of that name is there already", object)

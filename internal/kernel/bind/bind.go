@@ -82,6 +82,10 @@ func Devices(cgroup string) ([]int, error) {
 	programs, err := link.QueryPrograms(link.QueryOptions{
 		Target: int(dir.Fd()), Attach: ebpf.AttachCGroupInetSockCreate, QueryFlags: unix.BPF_F_QUERY_EFFECTIVE,
 	})
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		// The library asks without that privilege whether there is such a thing, and is refused again.
+		err = fs.ErrPermission
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read programs of %s: %w", cgroup, err)
 	}
