@@ -44,6 +44,9 @@ func EnterVRF(name string) error {
 	if err != nil {
 		return err
 	}
+	if _, err := self.CgroupDir(h.V2); err != nil {
+		return err
+	}
 	netns, err := host.NetnsName()
 	if err != nil {
 		return err
@@ -119,8 +122,8 @@ func IdentifyVRF(ctx context.Context, pid uint32) (VRFIdentity, error) {
 		return id, err
 	}
 	var bound []string
-	if h.V2 != "" {
-		indices, err := bind.Devices(filepath.Join(h.V2, p.Cgroup2))
+	if dir, outside := p.CgroupDir(h.V2); h.V2 != "" && outside == nil {
+		indices, err := bind.Devices(dir)
 		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 			return id, err
 		}

@@ -83,6 +83,24 @@ func (u UnitText) truth(key string) bool {
 	return slices.Contains(strings.Fields(systemdTrueText), strings.ToLower(u.last(key)))
 }
 
+// mayHold reports whether a service's bounding set leaves a capability. The first line says whether
+// it names what is left or, with a ~, what is taken.
+func (u UnitText) mayHold(capability string) bool {
+	may := true
+	for i, value := range u["Service.CapabilityBoundingSet"] {
+		names, taken := strings.CutPrefix(value, "~")
+		switch named := slices.Contains(strings.Fields(names), capability); {
+		case taken:
+			may = may && !named
+		case i == 0:
+			may = named
+		default:
+			may = may || named
+		}
+	}
+	return may
+}
+
 // ServiceOf is the unit whose sockets are meant by one that makes none: a timer's service.
 func (u UnitText) ServiceOf(unit string) string {
 	base, ok := strings.CutSuffix(unit, ".timer")
@@ -210,6 +228,11 @@ func (s VRFService) wrapped() ([]string, error) {
 	}
 	if user := s.Text.last("Service.User"); user != "" && user != "root" && user != "0" || s.Text.truth("Service.DynamicUser") {
 		return nil, fmt.Errorf("%s does not run as root (User=), and exec needs that", s.Unit)
+	}
+	for _, capability := range []string{"CAP_NET_ADMIN", "CAP_BPF"} {
+		if !s.Text.mayHold(capability) {
+			return nil, fmt.Errorf("%s has no %s (CapabilityBoundingSet=), and exec needs that", s.Unit, capability)
+		}
 	}
 	for _, key := range []string{"ProtectControlGroups", "PrivateUsers"} {
 		if s.Text.truth("Service." + key) {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -52,6 +54,17 @@ type Process struct {
 	UID     uint32            // the filesystem uid, which its new sockets get
 	Cgroup2 string            // path below the root of the v2 hierarchy
 	Cgroup1 map[string]string // v1 controller or "name=X" -> path below the root of its hierarchy
+}
+
+// ErrOutside says that a process's cgroup is none of this cgroup namespace.
+var ErrOutside = errors.New("the process's cgroup is outside of this cgroup namespace")
+
+// CgroupDir is the directory of the process's cgroup below a mount of the v2 hierarchy.
+func (p Process) CgroupDir(mount string) (string, error) {
+	if strings.HasPrefix(p.Cgroup2+"/", "/../") {
+		return "", fmt.Errorf("%w: %s", ErrOutside, p.Cgroup2)
+	}
+	return filepath.Join(mount, p.Cgroup2), nil
 }
 
 // ReadProcess reads one process. It wraps ErrGone if there is none, as for the

@@ -178,3 +178,14 @@ func TestCheckPIDNamespaceInside(t *testing.T) {
 	}
 	t.Logf("refused: %v", err)
 }
+
+// Who was put into another cgroup namespace without being moved below its root has no directory
+// there; a cgroup whose name begins so has.
+func TestCgroupDir(t *testing.T) {
+	for cgroup, want := range map[string]string{"/": "/mnt", "/a/b": "/mnt/a/b", "/..a": "/mnt/..a", "/..": "", "/../../a": ""} {
+		dir, err := Process{Cgroup2: cgroup}.CgroupDir("/mnt")
+		if dir != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, ErrOutside) {
+			t.Errorf("%s: %q, %v", cgroup, dir, err)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func table() map[string]probe {
 		t[kind+" link"] = device(kind)
 	}
 	for _, name := range []string{
-		"bpftool", "clang-14", "curl", "ethtool", "getent", "git", "ip", "iperf3", "iptables", "llvm-strip-14",
+		"bpftool", "chronyd", "clang-14", "curl", "ethtool", "getent", "git", "ip", "iperf3", "iptables", "llvm-strip-14",
 		"nft", "nsenter", "openssl", "perf", "ping", "python3", "qemu-system-x86_64", "scp", "sh", "ss", "ssh", "ssh-keygen", "sshd", "systemd-box", "tc", "unshare",
 	} {
 		t[name] = tool(name)
