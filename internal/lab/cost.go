@@ -161,8 +161,18 @@ func (l *costLab) arm(ctx context.Context, arm string) error {
 	return l.beside(ctx, arm, l.far, load)
 }
 
-// beside has the loop compute beside a load that arrives at a device.
-func (l *costLab) beside(ctx context.Context, arm string, at hosts.Plug, load func() error) error {
+// beside has the loop compute beside a load that arrives at a device. The meter starts before the load: that takes CPU, and a paced
+// sender who has none meanwhile sends later what it owes, so that more packets would arrive with the meter than without.
+func (l *costLab) beside(ctx context.Context, arm string, at hosts.Plug, load func() error) (err error) {
+	var meter *observe.Meter
+	if arm != "meter_off" {
+		// What the meter costs is that of one that may run for a part of the time.
+		o := observe.Options{Cgroup: l.Controller.Cgroup(), Always: arm != "meter_on", Hertz: costHertz}
+		if meter, err = observe.Start(o); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, meter.Close()) }()
+	}
 	if err := load(); err != nil {
 		return err
 	}
@@ -171,24 +181,18 @@ func (l *costLab) beside(ctx context.Context, arm string, at hosts.Plug, load fu
 			return err
 		}
 	}
-	if err := l.loop(ctx, arm, at); err != nil {
+	if err := l.loop(ctx, arm, at, meter); err != nil {
 		return err
 	}
-	_, err := l.sender.Stop(ctx)
+	_, err = l.sender.Stop(ctx)
 	return err
 }
 
 // loop computes, with a meter beside it but in the arm without one, and notes what it was left with.
-func (l *costLab) loop(ctx context.Context, arm string, at hosts.Plug) (err error) {
-	var meter *observe.Meter
+func (l *costLab) loop(ctx context.Context, arm string, at hosts.Plug, meter *observe.Meter) error {
 	var before, after *cost.Reading
-	if arm != "meter_off" {
-		// What the meter costs is that of one that may run for a part of the time.
-		o := observe.Options{Cgroup: l.Controller.Cgroup(), Always: arm != "meter_on", Hertz: costHertz}
-		if meter, err = observe.Start(o); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, meter.Close()) }()
+	var err error
+	if meter != nil {
 		if before, err = meter.Read(); err != nil {
 			return err
 		}

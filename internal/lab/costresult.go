@@ -93,8 +93,8 @@ func (l *costLab) cheap() report.Claim {
 		less = append(less, off[i]-on[i])
 	}
 	i := report.Interval99(less)
-	evidence := fmt.Sprintf("the loop has %.2f points less, ±%.2f with a confidence of 99 %%, over %d pairs, at %.0f packets a second; the kernel's own account of the meter, on all CPUs: %.2f %%",
-		i.Mean, i.Half, len(less), l.median("meter_on", "packets_per_second"), l.median("meter_on", "meter_percent"))
+	evidence := fmt.Sprintf("the loop has %.2f points less, ±%.2f with a confidence of 99 %%, over %d pairs, at %.0f packets a second with the meter and %.0f without; the kernel's own account of the meter, on all CPUs: %.2f %%",
+		i.Mean, i.Half, len(less), l.median("meter_on", "packets_per_second"), l.median("meter_off", "packets_per_second"), l.median("meter_on", "meter_percent"))
 	return l.decide(meterIsCheap, i, i.Mean <= 1, i.Mean-i.Half <= 1, i.Mean+i.Half <= 1, evidence)
 }
 
@@ -122,7 +122,7 @@ func (l *costLab) describe() {
 	e.Rung = "tracepoints, timed by lot; calls sampled"
 	e.Bottleneck = "none: a wire without a queue"
 	about := &report.About{Title: "What packets take from a process that computes"}
-	about.Summary = fmt.Sprintf("A loop that does nothing but compute runs for %s on CPU %d, which also handles all that arrives at the second of two hosts (RPS steers it there, as the interrupt of a network card's queue would). Beside it no traffic, one and two TCP streams in packets of %d bytes, and %d UDP packets of %d bytes a second (packets). Effective is the part of the CPU's time in which the loop computes, by chunks of about a microsecond: those that took much longer were interrupted. Apparent is what the kernel charges the loop for, and so what top shows. The meter says what interrupts for networking took in the loop's name. Without it and with it, as weir cost runs it, by turns beside these packets, the loop tells what the meter takes itself (meter_off, meter_on); so do requests and answers of one byte over loopback. The arms whose names begin with limit_ compare limits by what they take: the second host passes %d packets a second on to a third, and holds what it sends there to ten times as much by the means of the limiters lab.",
+	about.Summary = fmt.Sprintf("A loop that does nothing but compute runs for %s on CPU %d, which also handles all that arrives at the second of two hosts (RPS steers it there, as the interrupt of a network card's queue would). Beside it no traffic, one and two TCP streams in packets of %d bytes, and %d UDP packets of %d bytes a second (packets). Effective is the part of the CPU's time in which the loop computes, by chunks of about a microsecond: those that took much longer were interrupted. Apparent is what the kernel charges the loop for, and so what top shows. The meter says what interrupts for networking took in the loop's name. Without it and with it, as weir cost runs it, by turns beside these packets, the loop tells what the meter takes itself (meter_off, meter_on); the meter starts before the packets, so that as many arrive in both. So do requests and answers of one byte over loopback. The arms whose names begin with limit_ compare limits by what they take: the second host passes %d packets a second on to a third, and holds what it sends there to ten times as much by the means of the limiters lab.",
 		l.looping, l.cpu, 1514, meteredPackets, meteredSize, limitedPackets)
 	about.Metrics = []report.Label{
 		{Name: "apparent_percent", Text: "The loop is charged for"},
