@@ -59,25 +59,28 @@ the file may be for another host. FILE may be - for standard input.`,
 			if err != nil && !(asJSON && errors.As(err, &wrong)) {
 				return err
 			}
-			r := checkReport{SchemaVersion: schemaVersion, File: p.name, Errors: checkErrors(nil)}
-			if wrong != nil {
-				r.Errors = checkErrors(wrong.errors)
-			} else {
-				r.OK, r.Links, r.Workloads, r.VRFs = true, len(p.Links), len(p.Workloads), len(p.VRFs)
-				r.Skipped = []string{notLookedAt}
-				lacks, unknown := agent.WithoutVRF(p.Policy)
-				if len(lacks) > 0 {
-					r.Warnings = checkErrors(lacks)
-				}
-				if unknown != "" {
-					r.Skipped = append(r.Skipped, "whether the kernel has VRFs ("+unknown+")")
-				}
-			}
-			return c.printCheck(r, asJSON)
+			return c.printCheck(checked(p, wrong), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// checked is the report of a policy that is right, or what is wrong with it.
+func checked(p policyFile, wrong *policyError) checkReport {
+	r := checkReport{SchemaVersion: schemaVersion, File: p.name, Errors: []checkError{}}
+	if wrong != nil {
+		r.Errors = checkErrors(wrong.errors)
+		return r
+	}
+	r.OK, r.Links, r.Workloads, r.VRFs = true, len(p.Links), len(p.Workloads), len(p.VRFs)
+	r.Skipped = []string{notLookedAt}
+	lacks, unknown := agent.WithoutVRF(p.Policy)
+	r.Warnings = checkErrors(lacks)
+	if unknown != "" {
+		r.Skipped = append(r.Skipped, "whether the kernel has VRFs ("+unknown+")")
+	}
+	return r
 }
 
 func checkErrors(all policy.Errors) []checkError {

@@ -89,6 +89,7 @@ func knownErrors() []advice {
 		{tc.ErrForeign, []string{"adopt: true of the link lets Weir replace it, and weir reset puts it back"}},
 		{workload.ErrGone, []string{"ps -e shows what runs"}},
 		{workload.ErrPIDNamespace, []string{"run weir on the host itself, not in a container"}},
+		{workload.ErrOutside, []string{"mkdir -p /sys/fs/cgroup/here && echo $$ >/sys/fs/cgroup/here/cgroup.procs, then once more"}},
 		{lab.ErrUnknown, []string{"weir lab list"}},
 	}
 }

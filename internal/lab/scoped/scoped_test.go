@@ -50,7 +50,13 @@ func TestSharing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := lab.Run(context.Background(), "sharing", lab.Options{Controller: c, Repetitions: 1, Version: "test"})
+	// Without mins one flow beside ten has what they leave it, which differs from run to run: the median of
+	// several tells. By a virtual clock it differs little.
+	repetitions := 3
+	if testutil.VirtualClock() {
+		repetitions = 1
+	}
+	r, err := lab.Run(context.Background(), "sharing", lab.Options{Controller: c, Repetitions: repetitions, Version: "test"})
 	if err := errors.Join(err, c.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,19 +71,13 @@ func TestSharing(t *testing.T) {
 		}
 		return 0
 	}
-	mins := map[string]float64{"small": 20, "middle": 30, "large": 50}
-	kept := func(arm, name string) bool {
-		got := mbit(arm, name+"_while_all_send_mbit")
-		return got >= 0.8*mins[name] && got <= 1.2*mins[name]
-	}
-	for name, min := range mins {
-		if !kept("weir", name) {
-			t.Errorf("%s has %.1f Mbit/s, its min is %g", name, mbit("weir", name+"_while_all_send_mbit"), min)
+	for name, min := range map[string]float64{"small": 20, "middle": 30, "large": 50} {
+		if got := mbit("weir", name+"_while_all_send_mbit"); got < 0.8*min || got > 1.2*min {
+			t.Errorf("%s has %.1f Mbit/s, its min is %g", name, got, min)
 		}
 	}
-	// What flows make of it without mins is theirs, and differs from run to run; it is not this.
-	if kept("none", "large") {
-		t.Error("the large workload has its min without being given it: this shows nothing")
+	if without, with := mbit("none", "large_while_all_send_mbit"), mbit("weir", "large_while_all_send_mbit"); without > with/2 {
+		t.Errorf("the large workload has %.1f Mbit/s without its min and %.1f with it", without, with)
 	}
 	proven(t, r)
 	if there := exist(t, c.agent.Scope); there != nil {
