@@ -27,8 +27,6 @@ const (
 	// many bytes they are.
 	meteredPackets = 200_000
 	meteredSize    = 64
-	// costHertz is how often calls are sampled, as weir cost does.
-	costHertz = 97
 )
 
 // A costLab is two hosts with a wire that has no queue, and one CPU that handles what arrives at the
@@ -128,7 +126,7 @@ func (l *costLab) build() error {
 
 // pairs is how often a repetition compares what is without the meter with what is with it: the difference is
 // smaller than what differs from one time to the next.
-const pairs = 3
+const pairs = 6
 
 // arms has the loop compute beside each load once, and some times without the meter and with it.
 func (l *costLab) arms(ctx context.Context, repetition int) error {
@@ -165,14 +163,35 @@ func (l *costLab) arm(ctx context.Context, arm string) error {
 // sender who has none meanwhile sends later what it owes, so that more packets would arrive with the meter than without.
 func (l *costLab) beside(ctx context.Context, arm string, at hosts.Plug, load func() error) (err error) {
 	var meter *observe.Meter
-	if arm != "meter_off" {
-		// What the meter costs is that of one that may run for a part of the time.
-		o := observe.Options{Cgroup: l.Controller.Cgroup(), Always: arm != "meter_on", Hertz: costHertz}
-		if meter, err = observe.Start(o); err != nil {
+	switch arm {
+	case "meter_off":
+	case "meter_on":
+		live, err := startLive(l.Controller.Cgroup())
+		if err != nil {
+			return err
+		}
+		if err := l.loaded(ctx, arm, at, load, nil); err != nil {
+			_, stopped := live.stop()
+			return errors.Join(err, stopped)
+		}
+		since, err := live.stop()
+		if err != nil {
+			return err
+		}
+		l.itself(arm, since)
+		return nil
+	default:
+		// What is over when a reading is taken might else be seen for a part of the time only in which the loop does not run.
+		if meter, err = observe.Start(observe.Options{Cgroup: l.Controller.Cgroup(), Always: true, Hertz: costHertz}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, meter.Close()) }()
 	}
+	return l.loaded(ctx, arm, at, load, meter)
+}
+
+// loaded has the loop compute while there is a load.
+func (l *costLab) loaded(ctx context.Context, arm string, at hosts.Plug, load func() error, meter *observe.Meter) error {
 	if err := load(); err != nil {
 		return err
 	}
@@ -184,11 +203,11 @@ func (l *costLab) beside(ctx context.Context, arm string, at hosts.Plug, load fu
 	if err := l.loop(ctx, arm, at, meter); err != nil {
 		return err
 	}
-	_, err = l.sender.Stop(ctx)
+	_, err := l.sender.Stop(ctx)
 	return err
 }
 
-// loop computes, with a meter beside it but in the arm without one, and notes what it was left with.
+// loop computes, with a meter beside it where one is to be held against it, and notes what it was left with.
 func (l *costLab) loop(ctx context.Context, arm string, at hosts.Plug, meter *observe.Meter) error {
 	var before, after *cost.Reading
 	var err error
@@ -223,16 +242,19 @@ func (l *costLab) loop(ctx context.Context, arm string, at hosts.Plug, meter *ob
 	}
 	since := after.Since(before)
 	p := cost.Judge(l.cpu, uint32(os.Getpid()), loop, since, cost.Names{Owner: func(cost.Owner) cost.PartyID { return cost.PartyID{} }})
-	if arm != "meter_on" { // where parts of the time may stand for others, in which the loop did not run
-		l.measured(arm, "stolen_percent", "%", p.Stolen)
-		l.measured(arm, "stolen_ns_per_packet", "ns", perPacket(p.Stolen, float64(packetsThen-packets)/seconds))
-		l.measured(arm, "stolen_percent_meter", "%", p.Metered)
-		l.measured(arm, "meter_itself_percent", "%", p.Meter)
-		l.measured(arm, "ksoftirqd_percent", "%", p.Ksoftirqd)
-	}
+	l.measured(arm, "stolen_percent", "%", p.Stolen)
+	l.measured(arm, "stolen_ns_per_packet", "ns", perPacket(p.Stolen, float64(packetsThen-packets)/seconds))
+	l.measured(arm, "stolen_percent_meter", "%", p.Metered)
+	l.measured(arm, "meter_itself_percent", "%", p.Meter)
+	l.measured(arm, "ksoftirqd_percent", "%", p.Ksoftirqd)
+	l.itself(arm, since)
+	return nil
+}
+
+// itself notes what a meter says of itself.
+func (l *costLab) itself(arm string, since *cost.Reading) {
 	l.measured(arm, "meter_percent", "%", 100*since.Own.Seconds()/since.At.Seconds())
 	l.measured(arm, "sums_percent", "%", sums(since))
-	return nil
 }
 
 // sums is how much of the time of interrupts on all CPUs the rows of the matrix have.
@@ -253,7 +275,7 @@ func sums(r *cost.Reading) float64 {
 }
 
 // talks is how often requests and answers are compared, for each repetition.
-const talks = 4
+const talks = 6
 
 // talks exchanges requests and answers over loopback, without the meter and with it by turns.
 func (l *costLab) talks(ctx context.Context) error {
@@ -277,11 +299,14 @@ func (l *costLab) talks(ctx context.Context) error {
 
 func (l *costLab) exchange(ctx context.Context, arm string) (err error) {
 	if arm == "rr_on" {
-		var meter *observe.Meter
-		if meter, err = observe.Start(observe.Options{Cgroup: l.Controller.Cgroup(), Hertz: costHertz}); err != nil {
+		live, err := startLive(l.Controller.Cgroup())
+		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, meter.Close()) }()
+		defer func() {
+			_, stopped := live.stop()
+			err = errors.Join(err, stopped)
+		}()
 	}
 	// The meter looks at what it would cost before it runs for a part of the time.
 	if _, err := l.talker.Speak(ctx, l.warmUp); err != nil {

@@ -15,12 +15,16 @@ const (
 	// budget is what the meter's programs may take, as a part of each CPU that is on. What they would
 	// take beyond that they do not, since they run for a part of the time only.
 	budget = 0.0015
-	// cycle is how long it is from one part of the time in which they run to the next.
+	// cycle is how long it is at least from one part of the time in which they run to the next, unless somebody takes a reading:
+	// it takes the kernel milliseconds to put them in place and away again.
 	cycle = time.Second
 	// least is the smallest part.
 	least = 1.0 / 20
-	// looks is how often in a cycle it is looked what the programs cost while they run all the time.
+	// looks is how often in a cycle it is looked what the programs cost while they run all the time. Where they run for a
+	// part of it they run for as long as it is from one look to the next, at least.
 	looks = 5
+	// briefly is how long they run at least where a reading has ended their rest.
+	briefly = 50 * time.Millisecond
 	// whole is the weight of what is seen all the time.
 	whole = 256
 )
@@ -43,6 +47,7 @@ type gate struct {
 	began  time.Time     // the meter
 	stands time.Duration // so much of the time since then is stood for
 	part   float64       // of the time, in which the programs run
+	rested time.Duration // that they were away before they ran this time
 	window uint32
 
 	measured time.Time // when it was last seen what they cost
@@ -182,18 +187,27 @@ func (g *gate) watch(call func(error)) (_ func(error), stopped bool) {
 	}
 }
 
-// on is how long the programs run at a time. Where they do so all the time it is still looked several times a cycle what they
-// cost: a load may begin at any moment.
-func (g *gate) on() time.Duration {
-	if g.part == 1 {
-		return g.cycle / looks
+// usually is how long the programs run at a time where nobody takes a reading.
+func (g *gate) usually() time.Duration {
+	if look := g.cycle / looks; g.part == 1 || g.part*looks < 1 {
+		return look
 	}
 	return time.Duration(g.part * float64(g.cycle))
+}
+
+// on is how long they run this time. Where they do so all the time it is still looked several times a cycle what they
+// cost: a load may begin at any moment.
+func (g *gate) on() time.Duration {
+	if g.rested == 0 {
+		return g.usually()
+	}
+	return min(g.usually(), max(briefly, time.Duration(g.part/(1-g.part)*float64(g.rested))))
 }
 
 // rest looks what the programs cost, and has them be away for the part of the time that they are to. A call
 // ends that.
 func (g *gate) rest() (call func(error), stopped bool, err error) {
+	g.rested = 0
 	if err := g.measure(); err != nil || g.part == 1 {
 		return nil, false, err
 	}
@@ -201,12 +215,14 @@ func (g *gate) rest() (call func(error), stopped bool, err error) {
 		return nil, false, err
 	}
 	g.window++
+	began := time.Now()
 	select {
 	case <-g.stop:
 		return nil, true, nil
 	case call = <-g.calls:
-	case <-time.After(g.cycle - g.on()):
+	case <-time.After(time.Duration((1 - g.part) / g.part * float64(g.usually()))):
 	}
+	g.rested = time.Since(began)
 	return call, false, g.paid(g.attach)
 }
 
