@@ -49,11 +49,12 @@ type costLab struct {
 }
 
 func runCost(ctx context.Context, s *session) error {
-	// Each talk lasts as long as several cycles of a meter that runs for a part of the time.
-	return (&costLab{
-		session: s, looping: 2 * time.Second,
-		turns: traffic.Turns{Rounds: 20, Slice: 100 * time.Millisecond}, warmUp: traffic.Turns{Rounds: 4, Slice: 100 * time.Millisecond},
-	}).run(ctx)
+	// Each loop and each talk lasts from one reading of the meter to the next. What the kernel does for the meter on a CPU is of what
+	// it costs, and must not wait for who talks there.
+	turn := traffic.Turns{Slice: 100 * time.Millisecond, Ordinary: true}
+	warmUp, turns := turn, turn
+	warmUp.Rounds, turns.Rounds = 4, 20
+	return (&costLab{session: s, looping: costInterval, turns: turns, warmUp: warmUp}).run(ctx)
 }
 
 func (l *costLab) run(ctx context.Context) error {

@@ -77,6 +77,9 @@ func (t *Talk) Close() (err error) {
 type Turns struct {
 	Rounds int
 	Slice  time.Duration
+	// Ordinary has them talk as any other task does, and not before all other work on their CPU: that work of the kernel's own
+	// waits else, up to a second, and whatever waits for it.
+	Ordinary bool
 }
 
 // order is which of n talks when.
@@ -130,7 +133,7 @@ func Speak(talks []*Talk, turns Turns) ([]Spoken, error) {
 	order := turns.order(len(talks))
 	spoken := make([]Spoken, len(talks))
 	answered, asked := make(chan error, 1), make(chan error, 1)
-	onThread(answered, func() error {
+	onThread(answered, turns.Ordinary, func() error {
 		for _, i := range order {
 			if err := talks[i].answer(); err != nil {
 				return fmt.Errorf("answer: %w", err)
@@ -138,7 +141,7 @@ func Speak(talks []*Talk, turns Turns) ([]Spoken, error) {
 		}
 		return nil
 	})
-	onThread(asked, func() error {
+	onThread(asked, turns.Ordinary, func() error {
 		for _, i := range order {
 			if err := talks[i].ask(turns.Slice, &spoken[i]); err != nil {
 				return fmt.Errorf("ask: %w", err)
@@ -160,15 +163,17 @@ func Speak(talks []*Talk, turns Turns) ([]Spoken, error) {
 
 // onThread runs fn on a thread of its own, which stays on the last CPU that this process
 // may use and ends with it.
-func onThread(done chan<- error, fn func() error) {
+func onThread(done chan<- error, ordinary bool, fn func() error) {
 	go func() {
 		runtime.LockOSThread() // for good
 		if err := pin(); err != nil {
 			done <- err
 			return
 		}
-		// Before all other work on that CPU, where this is allowed: else that is measured.
-		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+		if !ordinary {
+			// Before all other work on that CPU, where this is allowed: else that is measured.
+			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+		}
 		done <- fn()
 	}()
 }

@@ -80,7 +80,7 @@ func TestBrokenTalk(t *testing.T) {
 	if err := unix.Shutdown(talk.server, unix.SHUT_WR); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Speak([]*Talk{talk}, Turns{1, time.Millisecond}); err == nil {
+	if _, err := Speak([]*Talk{talk}, Turns{Rounds: 1, Slice: time.Millisecond}); err == nil {
 		t.Error("nothing is wrong")
 	}
 }

@@ -37,6 +37,7 @@ type order struct {
 	Pace       uint64        `json:"pace,omitempty"` // bit/s
 	Size       int           `json:"size,omitempty"` // bytes of a datagram, a request or all that is written into a connection
 	Rounds     int           `json:"rounds,omitempty"`
+	Ordinary   bool          `json:"ordinary,omitempty"`
 	Cgroup     string        `json:"cgroup,omitempty"` // a directory
 	Every      time.Duration `json:"every,omitempty"`
 	For        time.Duration `json:"for,omitempty"`
@@ -142,7 +143,7 @@ func (w *Worker) Talk(ctx context.Context) error {
 // Speak lets all of the worker's talks take turns, for less than ten seconds together, and returns what
 // each did.
 func (w *Worker) Speak(ctx context.Context, turns Turns) ([]Spoken, error) {
-	a, err := w.ask(ctx, order{Verb: "speak", Rounds: turns.Rounds, Every: turns.Slice})
+	a, err := w.ask(ctx, order{Verb: "speak", Rounds: turns.Rounds, Every: turns.Slice, Ordinary: turns.Ordinary})
 	return a.Spoken, err
 }
 

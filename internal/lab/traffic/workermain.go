@@ -67,7 +67,7 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 	case "talk":
 		err = w.talk()
 	case "speak":
-		a.Spoken, err = Speak(w.talks, Turns{o.Rounds, o.Every})
+		a.Spoken, err = Speak(w.talks, Turns{o.Rounds, o.Every, o.Ordinary})
 	case "hang up":
 		err = w.hangUp()
 	case "echo":
