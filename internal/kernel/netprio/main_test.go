@@ -36,10 +36,7 @@ func TestMain(m *testing.M) {
 // the test, in which net_prio is not mounted and /sys/fs/cgroup is a tmpfs.
 func ownMounts(t *testing.T) {
 	t.Helper()
-	testutil.Needs(t, "root", "net_prio")
-	if err := checkNetns(); err != nil {
-		t.Skipf("needs %s", "initial network namespace")
-	}
+	testutil.Needs(t, "root", "net_prio", "initial network namespace")
 	runtime.LockOSThread() // for good: the thread ends with the test
 	if unix.Gettid() == unix.Getpid() {
 		t.Fatal("the test runs on the first thread")

@@ -50,6 +50,15 @@ func Cache() (string, error) {
 	return filepath.Join(user, "weir"), err
 }
 
+// initialPIDs looks at the number that the kernel gives to its first pid namespace, and to no other.
+func initialPIDs() error {
+	const first = "pid:[4026531836]"
+	if link, err := os.Readlink("/proc/self/ns/pid"); err != nil || link == first {
+		return err
+	}
+	return errAbsent
+}
+
 func cached(path string) probe {
 	return func() error {
 		dir, err := Cache()

@@ -43,6 +43,18 @@ func newQdisc(kind string) error {
 	return err
 }
 
+// congestion asks for a congestion control as a connection does, which loads its module.
+func congestion(name string) probe {
+	return func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		return absentIf(unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name), unix.ENOENT)
+	}
+}
+
 // fqBands asks for the three bands that fq has from 6.7 on: it dumps their
 // weights.
 func fqBands() error {

@@ -23,6 +23,11 @@ func table() map[string]probe {
 
 		"user namespace": file("/proc/self/ns/user"),
 
+		"initial network namespace": file("/proc/sys/net/core/dev_weight"), // no other shows it
+		"initial pid namespace":     initialPIDs,
+
+		"/etc/protocols": file("/etc/protocols"),
+
 		"pidfd":      pidfd,
 		"cgroup2":    cgroup2,
 		"net_prio":   cgroup1("net_prio"),
@@ -49,6 +54,9 @@ func table() map[string]probe {
 		"BPF tail calls": unlocked(tailCalls),
 		"late sock_ops":  unlocked(lateSockOps),
 		"late sockopts":  unlocked(lateSockopts),
+	}
+	for _, name := range []string{"bbr", "cubic"} {
+		t[name+" congestion control"] = congestion(name)
 	}
 	for _, kind := range []string{
 		"bfifo", "cake", "clsact", "ets", "fq", "fq_codel", "htb", "ingress", "mq", "mqprio",
