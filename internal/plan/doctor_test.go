@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,7 +84,7 @@ func TestDoctor(t *testing.T) {
 		}, Finding{ID: "processes", State: FindingSkip, Text: "not known: pidfd_getfd (operation not permitted)"}},
 		{"no net_prio", func(f *Facts) { f.Features.NetPrio = false },
 			Finding{ID: "net-prio", State: FindingSkip, Text: "kernel has no net_prio; only via: net_prio needs it"}},
-		{"net_prio unknown", func(f *Facts) { f.Features.NetPrio = false; f.unknownTo("net_prio", "function not implemented") },
+		{"net_prio unknown", func(f *Facts) { f.Features.NetPrio = false; f.unknownTo("net_prio", syscall.ENOSYS.Error()) },
 			Finding{ID: "net-prio", State: FindingWarn, Stops: "perhaps via: net_prio"}},
 		{"net_prio or cgroup2", func(f *Facts) { f.Features.SockCgroup = false },
 			Finding{ID: "net-prio", State: FindingWarn, Text: "cgroup v1 net_prio is there, but its first group takes the v2 cgroup from all sockets",

@@ -200,11 +200,8 @@ func fits(f policy.Flow, p Packet) bool {
 // flow by flow and knows no tables.
 func TestExplainAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPolicy(t)
-		w, errs := Wanted(p, hostOf(p), IDs{}, nil)
-		if len(errs) > 0 {
-			t.Skip("claims that meet")
-		}
+		p := wantable.Draw(t, "policy")
+		w := wanted(t, p, hostOf(p), IDs{})
 		for range 20 {
 			packet := drawPacket(t)
 			var best [4]int
@@ -258,12 +255,8 @@ func drawPacket(t *rapid.T) Packet {
 func TestExplainOrder(t *testing.T) {
 	rules := []string{"an explicit tag", "cgroup", "v1 cgroup", "user id", "executable", "flow"}
 	rapid.Check(t, func(t *rapid.T) {
-		p := drawPolicy(t)
-		f := hostOf(p)
-		w, errs := Wanted(p, f, IDs{}, nil)
-		if len(errs) > 0 {
-			t.Skip("claims that meet")
-		}
+		p := wantable.Draw(t, "policy")
+		w := wanted(t, p, hostOf(p), IDs{})
 		packet := drawPacket(t)
 		s := Subject{
 			UID: 1000, HasUID: true, Exe: ExeID{8 << 20, 1000}, Packet: &packet,

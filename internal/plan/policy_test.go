@@ -93,6 +93,12 @@ func (f Facts) give(s policy.Selector) {
 	}
 }
 
+// wantable draws policies that can be had on their own hosts: no claims meet.
+var wantable = rapid.Custom(drawPolicy).Filter(func(p *policy.Policy) bool {
+	_, errs := Wanted(p, hostOf(p), IDs{}, nil)
+	return len(errs) == 0
+})
+
 // drawPolicy draws a policy that Check has nothing against on its host: the
 // values are few, so that two policies often differ in one thing only.
 func drawPolicy(t *rapid.T) *policy.Policy {
