@@ -239,6 +239,7 @@ type UnusableCPU struct {
 	Online plan.CPUs
 }
 
+// Error names the CPU and says why it handles nothing.
 func (e *UnusableCPU) Error() string { return fmt.Sprintf("CPU %d: %s", e.CPU, e.Why) }
 
 func cpuList(file string) (plan.CPUs, error) {

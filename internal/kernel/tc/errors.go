@@ -29,6 +29,7 @@ type Error struct {
 	Cause error  // the kernel's errno with its own text as evidence; may be nil
 }
 
+// Error says where, in the middle of what, and then the rest.
 func (e *Error) Error() string {
 	parts := []string{"link " + e.Link}
 	if e.Doing != "" {

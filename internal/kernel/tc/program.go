@@ -18,6 +18,7 @@ const (
 	Ingress Hook = netlink.HANDLE_MIN_INGRESS // before the host's own stack
 )
 
+// String is the direction, as tc calls it.
 func (h Hook) String() string {
 	if h == Ingress {
 		return "ingress"

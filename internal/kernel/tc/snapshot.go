@@ -24,6 +24,7 @@ type Object struct {
 	Options []byte `json:"options,omitempty"` // payload of TCA_OPTIONS, such that the kernel dumps the same again
 }
 
+// String is kind, handle and place, as tc writes them.
 func (o Object) String() string { return objectString(o.Class, o.Kind, o.Handle, o.Parent) }
 
 // Save reads the root of a link so that [Restore] can put it back. It refuses

@@ -12,6 +12,7 @@ import (
 // that.
 type Lacking string
 
+// Error says what the kernel lacks.
 func (l Lacking) Error() string { return "this kernel lacks the " + string(l) }
 
 // absent makes a Lacking of the errors with which kernels refuse a kind of

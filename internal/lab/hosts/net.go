@@ -70,6 +70,7 @@ func Wire(a, b Plug, segments int) error {
 	return errors.Join(a.configure(segments), b.configure(segments))
 }
 
+// String is the host and its device.
 func (p Plug) String() string { return p.Host.Name + ":" + p.Device }
 
 func (p Plug) configure(segments int) error {
