@@ -3,6 +3,7 @@ package observe
 import (
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,17 +47,24 @@ func TestGate(t *testing.T) {
 		return float64(times[cost.RX]) / float64(n), float64(n) / r.At.Seconds(), float64(s.sent["127.0.0.1:7007"]) / longer.Seconds(), 0
 	}
 
-	always, _, _, part := flood(math.Inf(1), cycle)
-	if part != 1 {
-		t.Errorf("programs that may cost whatever they do run for %g of the time", part)
+	// How fast the CPU is differs from second to second, so they run by turns; a wrong weight would be twentyfold.
+	var always, inParts []float64
+	for range 3 {
+		perPacket, _, _, part := flood(math.Inf(1), cycle)
+		if part != 1 {
+			t.Errorf("programs that may cost whatever they do run for %g of the time", part)
+		}
+		always = append(always, perPacket)
+		perPacket, packets, sent, part := flood(1e-9, 4*cycle)
+		if part != least {
+			t.Errorf("programs that may not cost anything run for %g of the time", part)
+		}
+		near(t, "packets a second", packets, sent, 0.2)
+		inParts = append(inParts, perPacket)
 	}
-	inParts, packets, sent, part := flood(1e-9, 4*cycle)
-	if part != least {
-		t.Errorf("programs that may not cost anything run for %g of the time", part)
-	}
-	near(t, "packets a second", packets, sent, 0.2)
-	// How fast the CPU is differs from second to second; a wrong weight would be twentyfold.
-	near(t, "ns of net_rx a packet", inParts, always, 0.3)
+	slices.Sort(always)
+	slices.Sort(inParts)
+	near(t, "ns of net_rx a packet", inParts[1], always[1], 0.3)
 }
 
 // What is called while the gate is closed does not wait for ever.
