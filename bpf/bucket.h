@@ -43,26 +43,15 @@ static __always_inline bool half_empty(struct budget *b, bool stream, __u64 now)
  * is paid at once, so that the packets to come need no look at the clock. The
  * caller charges what it returns.
  */
-static __always_inline __u64 grant(struct budget *b, __u64 now)
+static __always_inline __u64 grant(struct budget *b, __u64 *credit, __u64 now)
 {
 	__u64 chunk = once(&b->chunk);
 
-	if (half_empty(b, false, now))
+	if (!credit || half_empty(b, false, now))
 		return 0;
-	__sync_fetch_and_add(&b->paid, chunk_of(b) * FRACTION);
-	__sync_fetch_and_add(&b->credit, chunk);
+	__sync_fetch_and_add(&b->paid, slice(b) * FRACTION);
+	*credit += chunk;
 	return chunk;
 }
-
-/*
- * prepaid and spend are fair.Bucket.Prepaid. Where several CPUs take the last of the
- * credit it is less than nothing until the next chunk has paid for it.
- */
-static __always_inline bool prepaid(struct budget *b, __u64 wire)
-{
-	return *(volatile __s64 *)&b->credit >= (__s64)wire;
-}
-
-static __always_inline void spend(struct budget *b, __u64 wire) { __sync_fetch_and_sub(&b->credit, wire); }
 
 #endif

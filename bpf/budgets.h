@@ -8,7 +8,9 @@
 #ifndef WEIR_BUDGETS_H
 #define WEIR_BUDGETS_H
 
-#include "fair.h"
+#include "contract.h"
+
+#include <bpf/bpf_helpers.h>
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

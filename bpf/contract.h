@@ -32,6 +32,7 @@ enum __attribute__((packed)) limited {
 	HAS_WEIGHT = 1 << 1,	   /* its packets are a bloc in the limits of others */
 	DEPARTS_TOGETHER = 1 << 2, /* it has a departure for all links together */
 	DEPARTS_HERE = 1 << 3,	   /* and one for this link */
+	HAS_ONE = 1 << 4,	   /* all that it has is one budget, of its bytes on all links */
 };
 
 /* What a contract means on one link. */
@@ -205,7 +206,7 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * nineteen and then reads only. A limit of packets counts each as a full segment, so
+ * twenty and then reads only. A limit of packets counts each as a full segment, so
  * that its bytes are packets times SEGMENT.
  *
  * Or it is a bloc in a limit: the flows of a contract with a weight, which together
@@ -226,6 +227,7 @@ struct budget {
 	__u64 burst;	   /* bytes that its buckets collect, if that was told; 0: it was not */
 	__u64 depth;	   /* for how long the bucket of datagrams collects, ns */
 	__u64 stream_depth; /* and that of TCP that nobody paces */
+	__u64 slice;	   /* the time's worth of its share that the former gives a CPU at once, ns */
 	__u64 price;	   /* of 1024 bytes in the bucket, by the share when the tick began, 1/16 ns */
 	__u64 chunk;	   /* what the bucket gives at once, likewise, bytes */
 	__u64 trim;	   /* factor of the load, times 1024: of a bloc the load of its limit */
@@ -235,7 +237,6 @@ struct budget {
 	__u64 start;	   /* of the tick, ns */
 	__u64 bytes;	   /* since the last tick was ended */
 	__u64 paid;	   /* until when the bucket is paid, 1/16 ns */
-	__s64 credit;	   /* bytes that are paid and charged, and still to come */
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 total;	   /* bytes before the running tick */
 	__u64 window;	   /* when the running window began, ns */

@@ -128,8 +128,8 @@ static __always_inline void tally(struct budget *b, __u64 now, __u64 bytes)
 	b->in_window = 0;
 }
 
-/* chunk_of is the time's worth of the share that a bucket gives at once, ns. */
-static __always_inline __u64 chunk_of(struct budget *b) { return least(b->depth, BURST) / 4; }
+/* slice is the time's worth of the share that a bucket gives a CPU at once, ns. */
+static __always_inline __u64 slice(struct budget *b) { return least(b->slice, BURST); }
 
 /* appraise finds what the share means for the bucket, so that no packet divides. */
 static __always_inline void appraise(struct budget *b)
@@ -137,7 +137,7 @@ static __always_inline void appraise(struct budget *b)
 	__u64 rate = most(share(b), 1);
 
 	b->price = SECOND * FRACTION * ONE / rate + 1;
-	b->chunk = rate * chunk_of(b) / SECOND;
+	b->chunk = rate * slice(b) / SECOND;
 }
 
 /*

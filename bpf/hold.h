@@ -19,6 +19,7 @@
 
 #include "bucket.h"
 #include "budgets.h"
+#include "credit.h"
 #include "paces.h"
 #include "sockets.h"
 #include "stakes.h"
@@ -64,6 +65,12 @@ struct load {
 static __always_inline struct budget *at(struct load *l, __u32 place)
 {
 	return place < BOUNDS ? budget_of(l->budgets[place]) : NULL;
+}
+
+/* credit_at is what this CPU has been given of the budget in a place of a load. */
+static __always_inline __u64 *credit_at(struct load *l, __u32 place)
+{
+	return place < BOUNDS ? credit_of(l->budgets[place]) : NULL;
 }
 
 #define each_budget(l, i, b) \
@@ -197,13 +204,15 @@ static __always_inline bool bare(struct __sk_buff *skb, struct load *l)
 __noinline int give_back(struct load *l, __u32 taken)
 {
 	struct budget *b;
+	__u64 *credit;
 	__u32 i;
 
 	if (!l)
 		return 0;
 	each_budget(l, i, b) {
-		if (i < taken)
-			spend(b, -weight(b, l));
+		credit = credit_at(l, i);
+		if (credit && i < taken)
+			*credit += weight(b, l);
 	}
 	return 0;
 }
@@ -212,14 +221,16 @@ __noinline int give_back(struct load *l, __u32 taken)
 static __always_inline bool all_prepaid(struct load *l)
 {
 	struct budget *b;
+	__u64 *credit;
 	__u32 i;
 
 	each_budget(l, i, b) {
-		if (!prepaid(b, weight(b, l))) {
+		credit = credit_at(l, i);
+		if (!prepaid(credit, weight(b, l))) {
 			give_back(l, i);
 			return false;
 		}
-		spend(b, weight(b, l));
+		*credit -= weight(b, l);
 	}
 	return true;
 }
@@ -264,10 +275,11 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 {
 	bool low = false;
 	struct budget *b;
+	__u64 *credit;
 	__u32 i;
 
 	each_budget(l, i, b) {
-		if (!l->stream && prepaid(b, weight(b, l)))
+		if (!l->stream && prepaid(credit_at(l, i), weight(b, l)))
 			continue;
 		if (!conforms(b, l->stream, now)) {
 			__sync_fetch_and_add(&b->dropped, l->segments);
@@ -277,15 +289,16 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 	}
 	low = low && bpf_skb_ecn_set_ce(skb) == 1;
 	each_budget(l, i, b) {
-		if (!l->stream && prepaid(b, weight(b, l))) {
-			spend(b, weight(b, l));
+		credit = l->stream ? NULL : credit_at(l, i);
+		if (prepaid(credit, weight(b, l))) {
+			*credit -= weight(b, l);
 			continue;
 		}
 		if (low && half_empty(b, l->stream, now))
 			__sync_fetch_and_add(&b->marked, l->segments);
 		pay(b, l->stream, now, toll(b, l));
 		if (!l->own)
-			charge_others(l->budgets[i], l->stream, now, weight(b, l) + (l->stream ? 0 : grant(b, now)));
+			charge_others(l->budgets[i], l->stream, now, weight(b, l) + grant(b, credit, now));
 	}
 	return true;
 }

@@ -12,6 +12,7 @@
  * namespace belongs to another user namespace, the kernel gives its sockets' users
  * by their numbers there.
  */
+#include "credit.h"
 #include "limiter.h"
 #include "resolve.h"
 
@@ -66,23 +67,32 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
 }
 
-/* sole is the budget of a contract that has no other; 0: it has several, or none. */
-static __always_inline __u32 sole(struct contract *c)
+/* settled says whether a packet is of what a budget has been paid before, and takes it from there. */
+static __always_inline bool settled(struct __sk_buff *skb, __u32 budget)
 {
-	return c->together_packets || c->here || c->here_packets || c->prefixes ? 0 : c->together;
+	__u64 *credit = credit_of(budget), wire = skb->wire_len;
+
+	if (!prepaid(credit, wire))
+		return false;
+	*credit -= wire;
+	return true;
 }
 
 /*
  * pass goes on in limit, or else in depart, where any limit may hold for the packet. Most are
- * below one limit: then limit is told which, and need not look.
+ * below one limit: then limit is told which, and need not look; and a datagram that is paid
+ * already need not even go there.
  */
 static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct above *above)
 {
 	bool own = c && c->limited, others = above->contracts[0] || own_budgets;
+	__u32 only = own && !others && c->limited & HAS_ONE ? c->together : 0;
 
 	if (!own && !others)
 		return;
-	skb->cb[0] = this_link | (v.link & DATAGRAMS) | (others ? 0 : sole(c) << 16);
+	if (only && v.link & DATAGRAMS && settled(skb, only))
+		return;
+	skb->cb[0] = this_link | (v.link & DATAGRAMS) | only << 16;
 	skb->cb[1] = own_budgets;
 	skb->cb[2] = own ? v.contract : CONTRACT_UNCLAIMED;
 	skb->cb[3] = above->contracts[0] | (__u32)above->contracts[1] << 16;

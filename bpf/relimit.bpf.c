@@ -10,6 +10,7 @@
  * nor held against it.
  */
 #include "budgets.h"
+#include "fair.h"
 
 #include <bpf/bpf_helpers.h>
 
@@ -21,6 +22,7 @@ const volatile __u64 tick_bytes;      /* what the limit lets pass in a tick, tim
 const volatile __u64 burst;	      /* bytes that its buckets collect, if that was told */
 const volatile __u64 depth;	      /* for how long the bucket of datagrams collects, ns */
 const volatile __u64 stream_depth;    /* and that of TCP that nobody paces */
+const volatile __u64 slice_length;    /* the time's worth of its share that a CPU is given at once, ns */
 
 /* Returns whether there is such a limit. */
 SEC("tc")
@@ -37,12 +39,12 @@ int relimit(struct __sk_buff *skb __attribute__((unused)))
 	b->burst = burst;
 	b->depth = depth;
 	b->stream_depth = stream_depth;
+	b->slice = slice_length;
 	b->trim = ONE;
 	appraise(b);
 	b->sent = 2 * (limit / 32);
 	b->paid = least(b->paid, now * FRACTION);
 	b->streams_paid = least(b->streams_paid, now * FRACTION);
-	b->credit = 0;
 	b->window = now;
 	b->in_window = b->last = b->busiest = 0;
 	return true;

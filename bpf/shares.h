@@ -7,6 +7,7 @@
 #define WEIR_SHARES_H
 
 #include "budgets.h"
+#include "fair.h"
 #include "stakes.h"
 
 /* Payload of a full segment of MTU 1500 with timestamps. */

@@ -6,6 +6,7 @@
  * included, and compare each answer with Go's.
  */
 #include "bucket.h"
+#include "credit.h"
 
 #define FLOWS 64
 
@@ -24,6 +25,14 @@ struct {
 	__type(value, struct budget);
 } budgets SEC(".maps");
 
+/* What is paid ahead: all steps are one CPU's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, __u64);
+} ahead SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, FLOWS);
@@ -37,6 +46,7 @@ struct about {
 	struct budget *b;
 	struct budget *up; /* the limit that it is a bloc in, or NULL */
 	struct flow *f;
+	__u64 *credit;
 };
 
 /* at finds the step and what it is about. */
@@ -50,6 +60,7 @@ static __always_inline bool at(struct __sk_buff *skb, struct about *a)
 	a->f = bpf_map_lookup_elem(&flow, &number);
 	number = a->step.bloc;
 	a->b = bpf_map_lookup_elem(&budgets, &number);
+	a->credit = bpf_map_lookup_elem(&ahead, &number);
 	a->up = number ? bpf_map_lookup_elem(&budgets, &zero) : NULL;
 	return a->f && a->b;
 }
@@ -86,14 +97,14 @@ int sum_datagram(struct __sk_buff *skb)
 
 	if (!at(skb, &a))
 		return false;
-	if (prepaid(a.b, a.step.value)) {
-		spend(a.b, a.step.value);
+	if (prepaid(a.credit, a.step.value)) {
+		*a.credit -= a.step.value;
 		return true;
 	}
 	if (!conforms(a.b, false, a.step.now))
 		return false;
 	pay(a.b, false, a.step.now, cost(a.b, a.step.value));
-	charge(a.b, a.up, a.f, a.step.now, a.step.value + grant(a.b, a.step.now));
+	charge(a.b, a.up, a.f, a.step.now, a.step.value + grant(a.b, a.credit, a.step.now));
 	return true;
 }
 

@@ -12,9 +12,9 @@ const (
 // MaxDepth is the longest time for which a bucket may collect, ns: two days.
 const MaxDepth = 1 << 47
 
-// chunkOf is the time's worth of the share that a bucket gives at once, ns: no more than
-// a quarter of what it collects.
-func chunkOf(depth uint64) uint64 { return min(depth, Burst) / 4 }
+// sliceOf is the time's worth of the share that a bucket gives each of so many CPUs at once, ns: together
+// no more than a quarter of what it collects.
+func sliceOf(depth, cpus uint64) uint64 { return min(depth, Burst) / 4 / cpus }
 
 // Fraction is the fixed point of a bucket's time: 1/16 ns, as at 100 Gbit/s a byte
 // takes 0.08.
@@ -24,9 +24,10 @@ const Fraction = 16
 // are one flow of weight 1, and so is all TCP that nobody paces. A new one is full.
 type Bucket struct {
 	Depth uint64 // the time for which it collects its rate, ns; up to [MaxDepth]
+	Slice uint64 // the time's worth of its rate that it gives a CPU at once, ns
 
 	paid   uint64 // until when what has passed is paid, ns times Fraction
-	credit uint64 // bytes that are paid and charged, and still to come
+	credit uint64 // bytes that are paid and charged, and still to come: the packets of a bucket here are one CPU's
 }
 
 // Conforms says whether a packet of so many bytes may pass now, in ns, at a
@@ -57,7 +58,7 @@ func (k *Bucket) Grant(now, chunk uint64) uint64 {
 	if k.paid > (now-min(k.Depth/2, now))*Fraction {
 		return 0
 	}
-	k.paid += chunkOf(k.Depth) * Fraction
+	k.paid += k.Slice * Fraction
 	k.credit += chunk
 	return chunk
 }

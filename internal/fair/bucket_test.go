@@ -69,8 +69,9 @@ func TestChunksKeepTheShare(t *testing.T) {
 		if rapid.Bool().Draw(t, "told") {
 			b.Collect(rapid.Uint64Range(Segment, 1<<30).Draw(t, "burst"))
 		}
+		b.Spread(rapid.Uint64Range(1, 1<<13).Draw(t, "CPUs"))
 		start := rapid.Uint64Range(MaxDepth, MaxTime/2).Draw(t, "start")
-		k := Bucket{Depth: b.Depth}
+		k := Bucket{Depth: b.Depth, Slice: b.Slice}
 		now, passed, charged, last := start, uint64(0), uint64(0), uint64(0)
 		for range rapid.IntRange(1, 100).Draw(t, "packets") {
 			now += rapid.Uint64Range(0, 2*k.Depth).Draw(t, "pause")

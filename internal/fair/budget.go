@@ -39,9 +39,10 @@ type Budget struct {
 	Tick      uint64 // resolution at which votes expire, ns
 	TickBytes uint64 // what the limit lets pass in a tick, bytes times One
 	Price     uint64 // of [One] bytes in a bucket, by the share when the tick began, ns times 16
-	Chunk     uint64 // what a bucket gives at once, likewise, bytes
+	Chunk     uint64 // what a bucket gives a CPU at once, likewise, bytes
 	Depth     uint64 // for how long the bucket of datagrams collects, ns
 	Streams   uint64 // and that of TCP that nobody paces
+	Slice     uint64 // the time's worth of its share that the former gives a CPU at once, ns
 	Unit      uint64 // the vote of a greedy flow: One times the weight
 	Load      uint64 // sum of the standing votes: the effective number of greedy flows, times Unit
 	// Trim is a factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up. Of a
@@ -72,6 +73,7 @@ func NewBudget(limit, now uint64) *Budget {
 
 		Depth:   Burst,
 		Streams: StreamBurst,
+		Slice:   sliceOf(Burst, 1),
 	}
 	b.TickBytes = b.allowance(b.Tick) * One
 	b.appraise()
@@ -84,6 +86,12 @@ func (b *Budget) Collect(burst uint64) {
 	// In two steps, as the nanoseconds of some bytes at 1 byte/s would not fit.
 	b.Depth = min(burst/b.Limit*second+burst%b.Limit*second/b.Limit, MaxDepth)
 	b.Streams = b.Depth
+	b.Spread(1)
+}
+
+// Spread has so many CPUs spend what the bucket gives ahead.
+func (b *Budget) Spread(cpus uint64) {
+	b.Slice = sliceOf(b.Depth, cpus)
 	b.appraise()
 }
 
@@ -134,7 +142,7 @@ func (b *Budget) advance(now uint64) {
 // appraise finds what the share means for a bucket.
 func (b *Budget) appraise() {
 	share := max(b.Share(), 1)
-	b.Price, b.Chunk = price(share), share*chunkOf(b.Depth)/second
+	b.Price, b.Chunk = price(share), share*b.Slice/second
 }
 
 // repay steers by the sum of what was sent, where the limit allowed so many bytes:

@@ -181,7 +181,7 @@ func TestDatagrams(t *testing.T) {
 // sendDatagrams starts the bursts and returns where the bytes that pass are counted.
 func (s *simulation) sendDatagrams(b *Budget) *uint64 {
 	flow := Flow{Exact: true}
-	bucket := Bucket{Depth: Burst}
+	bucket := Bucket{Depth: b.Depth, Slice: b.Slice}
 	var passed uint64
 	var burst func()
 	burst = func() {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/weir-net/weir/internal/fair"
 	"github.com/weir-net/weir/internal/plan"
 )
@@ -18,6 +20,7 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 	if a.burst != 0 {
 		b.Collect(uint64(a.burst))
 	}
+	b.Spread(cpus())
 	if of.Member != 0 {
 		b = b.NewBloc(uint64(a.weight))
 	}
@@ -25,7 +28,7 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 		Contract: uint16(of.Contract), Link: uint32(of.Link), Packets: uint32(flag(of.Packets)), Toward: uint32(of.Toward),
 		Within: uint32(a.within), Member: uint32(of.Member), Unit: b.Unit,
 		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes,
-		Burst: uint64(a.burst), Depth: b.Depth, StreamDepth: b.Streams, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
+		Burst: uint64(a.burst), Depth: b.Depth, StreamDepth: b.Streams, Slice: b.Slice, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
 		Tick: 1, Sent: 2 * (b.Limit / 32),
 	}
 }
@@ -63,16 +66,27 @@ func (g *Generation) makeBudgets(limits int) error {
 	for table.MaxEntries = spareLimits + 1; table.MaxEntries < min(need, maxBudgets); {
 		table.MaxEntries *= 2
 	}
-	path := filepath.Join(g.room.Dir, limitMapBudgets)
+	// What was given ahead is lost to who had it: two milliseconds and a half of a share at most.
+	credits := maps[limitMapCredits].Copy()
+	credits.MaxEntries = table.MaxEntries
+	if err := g.enlarge(&g.memory.credits, credits, func(*ebpf.Map) error { return nil }); err != nil {
+		return err
+	}
+	return g.enlarge(&g.memory.budgets, table, func(made *ebpf.Map) error { return fill(made, all) })
+}
+
+// enlarge replaces a pinned table by another, once that has been filled.
+func (g *Generation) enlarge(table **ebpf.Map, spec *ebpf.MapSpec, fill func(made *ebpf.Map) error) error {
+	path := filepath.Join(g.room.Dir, spec.Name)
 	larger := path + "_larger"
 	if err := os.Remove(larger); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what was broken off: %w", err)
 	}
-	made, err := makeTable(larger, table)
+	made, err := makeTable(larger, spec)
 	if err != nil {
 		return err
 	}
-	err = fill(made, all)
+	err = fill(made)
 	if err == nil {
 		err = os.Rename(larger, path)
 	}
@@ -80,8 +94,8 @@ func (g *Generation) makeBudgets(limits int) error {
 		made.Close()
 		return errors.Join(fmt.Errorf("make room for limits: %w", err), os.Remove(larger))
 	}
-	g.memory.budgets.Close()
-	g.memory.budgets = made
+	(*table).Close()
+	*table = made
 	return nil
 }
 
@@ -187,7 +201,7 @@ func (g *Generation) removeBudget(of plan.Owner) error {
 	}
 	all.serials[is.number]++
 	all.remove(of)
-	return g.putBudget(is.number, limitBudget{Serial: all.serials[is.number]})
+	return errors.Join(g.putBudget(is.number, limitBudget{Serial: all.serials[is.number]}), g.forfeit(is.number))
 }
 
 func (g *Generation) putBudget(n budgetNumber, b limitBudget) error {

@@ -1,8 +1,10 @@
 package bpf
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -25,6 +27,31 @@ func lookUpBudget(t *testing.T, g *Generation, n budgetNumber) (b limitBudget) {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// givenAhead is what a budget has given all CPUs ahead.
+func givenAhead(t *testing.T, g *Generation, n budgetNumber) (bytes uint64) {
+	t.Helper()
+	var each []uint64
+	if err := g.memory.credits.Lookup(uint32(n), &each); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range each {
+		bytes += n
+	}
+	return bytes
+}
+
+// giveAhead has a budget give each CPU so many bytes ahead.
+func giveAhead(t *testing.T, g *Generation, n budgetNumber, bytes uint64) {
+	t.Helper()
+	possible, err := ebpf.PossibleCPU()
+	if err == nil {
+		err = g.memory.credits.Put(uint32(n), slices.Repeat([]uint64{bytes}, possible))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // used makes a budget look as if its flows had voted.
@@ -53,7 +80,9 @@ func TestBudgetsOutliveGenerations(t *testing.T) {
 	}
 	first := begin(t, room, 1, limits(map[plan.ContractID]plan.Limit{one: {Max: 1e6}, two: {Max: 2e6}, three: {Max: 3e6}}), bare)
 	same, changed := used(t, first, plan.Owner{Contract: one}), used(t, first, plan.Owner{Contract: two})
-	gone := numberFor(t, first, plan.Owner{Contract: three})
+	kept, gone := numberFor(t, first, plan.Owner{Contract: one}), numberFor(t, first, plan.Owner{Contract: three})
+	giveAhead(t, first, kept, 1000)
+	giveAhead(t, first, gone, 1000)
 	second := begin(t, room, 2, limits(map[plan.ContractID]plan.Limit{one: {Max: 1e6}, two: {Max: 9e6}}), bare)
 	if got := lookUpBudget(t, second, gone); got.Limit == 0 {
 		t.Error("a limit is gone while packets are charged to it")
@@ -70,6 +99,9 @@ func TestBudgetsOutliveGenerations(t *testing.T) {
 	}
 	if diff := cmp.Diff(limitBudget{Serial: 1}, lookUpBudget(t, second, gone)); diff != "" {
 		t.Errorf("a limit that is gone (-want +got):\n%s", diff)
+	}
+	if givenAhead(t, second, kept) == 0 || givenAhead(t, second, gone) != 0 {
+		t.Errorf("what was given ahead: %d bytes of a limit that stays, %d of one that is gone", givenAhead(t, second, kept), givenAhead(t, second, gone))
 	}
 	// Its number may be another's now, whom its stakes are not in.
 	third := begin(t, room, 3, limits(map[plan.ContractID]plan.Limit{one: {Max: 1e6}, two: {Max: 9e6}, three + 1: {Max: 4e6}}), bare)

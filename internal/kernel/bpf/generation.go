@@ -219,6 +219,7 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 		limitMapPaces:           g.memory.paces,
 		socketIngressMapWindows: g.memory.windows,
 		limitMapBudgets:         g.memory.budgets,
+		limitMapCredits:         g.memory.credits,
 		departMapDepartures:     g.memory.departures,
 		departMapTurns:          g.memory.turns,
 		socketCreateMapTasks:    g.memory.tasks,

@@ -29,6 +29,7 @@ type limitBudget struct {
 	Burst       uint64
 	Depth       uint64
 	StreamDepth uint64
+	Slice       uint64
 	Price       uint64
 	Chunk       uint64
 	Trim        uint64
@@ -38,7 +39,6 @@ type limitBudget struct {
 	Start       uint64
 	Bytes       uint64
 	Paid        uint64
-	Credit      int64
 	StreamsPaid uint64
 	Total       uint64
 	Window      uint64
@@ -157,6 +157,7 @@ type limitToward struct {
 const (
 	limitMapBlocs    = "blocs"
 	limitMapBudgets  = "budgets"
+	limitMapCredits  = "credits"
 	limitMapLimiter  = "limiter"
 	limitMapLinks    = "links"
 	limitMapPaces    = "paces"
@@ -215,6 +216,7 @@ type limitProgramSpecs struct {
 type limitMapSpecs struct {
 	Blocs    *ebpf.MapSpec `ebpf:"blocs"`
 	Budgets  *ebpf.MapSpec `ebpf:"budgets"`
+	Credits  *ebpf.MapSpec `ebpf:"credits"`
 	Limiter  *ebpf.MapSpec `ebpf:"limiter"`
 	Links    *ebpf.MapSpec `ebpf:"links"`
 	Paces    *ebpf.MapSpec `ebpf:"paces"`
@@ -249,6 +251,7 @@ func (o *limitObjects) Close() error {
 type limitMaps struct {
 	Blocs    *ebpf.Map `ebpf:"blocs"`
 	Budgets  *ebpf.Map `ebpf:"budgets"`
+	Credits  *ebpf.Map `ebpf:"credits"`
 	Limiter  *ebpf.Map `ebpf:"limiter"`
 	Links    *ebpf.Map `ebpf:"links"`
 	Paces    *ebpf.Map `ebpf:"paces"`
@@ -259,6 +262,7 @@ func (m *limitMaps) Close() error {
 	return _LimitClose(
 		m.Blocs,
 		m.Budgets,
+		m.Credits,
 		m.Limiter,
 		m.Links,
 		m.Paces,

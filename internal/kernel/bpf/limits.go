@@ -128,6 +128,7 @@ func (g *Generation) relimit(n budgetNumber, l amount) error {
 		spec.Variables[relimitVarBurst].Set(b.Burst),
 		spec.Variables[relimitVarDepth].Set(b.Depth),
 		spec.Variables[relimitVarStreamDepth].Set(b.StreamDepth),
+		spec.Variables[relimitVarSliceLength].Set(b.Slice),
 	)
 	if err != nil {
 		return fmt.Errorf("set relimit: %w", err)
@@ -139,7 +140,7 @@ func (g *Generation) relimit(n budgetNumber, l amount) error {
 	if answer == 0 {
 		return fmt.Errorf("change limit %d: it is gone", n)
 	}
-	return nil
+	return g.forfeit(n)
 }
 
 // RemoveLimit takes a contract's limit of all links together away. One without is

@@ -71,6 +71,7 @@ const (
 	linkEgressLimitedHAS_WEIGHT       linkEgressLimited = 2
 	linkEgressLimitedDEPARTS_TOGETHER linkEgressLimited = 4
 	linkEgressLimitedDEPARTS_HERE     linkEgressLimited = 8
+	linkEgressLimitedHAS_ONE          linkEgressLimited = 16
 )
 
 type linkEgressLinkNumber uint32
@@ -105,6 +106,7 @@ const (
 	linkEgressMapCgroups1    = "cgroups1"
 	linkEgressMapContracts   = "contracts"
 	linkEgressMapCounters    = "counters"
+	linkEgressMapCredits     = "credits"
 	linkEgressMapExes        = "exes"
 	linkEgressMapFlows       = "flows"
 	linkEgressMapIdentities  = "identities"
@@ -178,6 +180,7 @@ type linkEgressMapSpecs struct {
 	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
 	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	Credits    *ebpf.MapSpec `ebpf:"credits"`
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
@@ -227,6 +230,7 @@ type linkEgressMaps struct {
 	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
 	Contracts  *ebpf.Map `ebpf:"contracts"`
 	Counters   *ebpf.Map `ebpf:"counters"`
+	Credits    *ebpf.Map `ebpf:"credits"`
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Flows      *ebpf.Map `ebpf:"flows"`
 	Identities *ebpf.Map `ebpf:"identities"`
@@ -243,6 +247,7 @@ func (m *linkEgressMaps) Close() error {
 		m.Cgroups1,
 		m.Contracts,
 		m.Counters,
+		m.Credits,
 		m.Exes,
 		m.Flows,
 		m.Identities,

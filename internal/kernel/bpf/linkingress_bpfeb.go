@@ -36,6 +36,7 @@ type linkIngressBudget struct {
 	Burst       uint64
 	Depth       uint64
 	StreamDepth uint64
+	Slice       uint64
 	Price       uint64
 	Chunk       uint64
 	Trim        uint64
@@ -45,7 +46,6 @@ type linkIngressBudget struct {
 	Start       uint64
 	Bytes       uint64
 	Paid        uint64
-	Credit      int64
 	StreamsPaid uint64
 	Total       uint64
 	Window      uint64
@@ -213,6 +213,7 @@ const (
 	linkIngressMapCgroups      = "cgroups"
 	linkIngressMapCgroups1     = "cgroups1"
 	linkIngressMapContracts    = "contracts"
+	linkIngressMapCredits      = "credits"
 	linkIngressMapExes         = "exes"
 	linkIngressMapFlows        = "flows"
 	linkIngressMapIdentities   = "identities"
@@ -287,6 +288,7 @@ type linkIngressMapSpecs struct {
 	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
 	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
+	Credits    *ebpf.MapSpec `ebpf:"credits"`
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
@@ -337,6 +339,7 @@ type linkIngressMaps struct {
 	Cgroups    *ebpf.Map `ebpf:"cgroups"`
 	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
 	Contracts  *ebpf.Map `ebpf:"contracts"`
+	Credits    *ebpf.Map `ebpf:"credits"`
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Flows      *ebpf.Map `ebpf:"flows"`
 	Identities *ebpf.Map `ebpf:"identities"`
@@ -354,6 +357,7 @@ func (m *linkIngressMaps) Close() error {
 		m.Cgroups,
 		m.Cgroups1,
 		m.Contracts,
+		m.Credits,
 		m.Exes,
 		m.Flows,
 		m.Identities,

@@ -46,6 +46,9 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 	if p.Toward || c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none) {
 		c.Limited |= linkEgressLimitedHAS_BUDGETS
 	}
+	if c.Limited == linkEgressLimitedHAS_BUDGETS && !p.Toward && c.TogetherPackets|c.Here|c.HerePackets == uint16(none) {
+		c.Limited |= linkEgressLimitedHAS_ONE
+	}
 	if p.Weighted {
 		c.Limited |= linkEgressLimitedHAS_WEIGHT
 	}

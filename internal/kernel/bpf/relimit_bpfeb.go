@@ -29,6 +29,7 @@ type relimitBudget struct {
 	Burst       uint64
 	Depth       uint64
 	StreamDepth uint64
+	Slice       uint64
 	Price       uint64
 	Chunk       uint64
 	Trim        uint64
@@ -38,7 +39,6 @@ type relimitBudget struct {
 	Start       uint64
 	Bytes       uint64
 	Paid        uint64
-	Credit      int64
 	StreamsPaid uint64
 	Total       uint64
 	Window      uint64
@@ -100,6 +100,7 @@ const (
 	relimitVarDepth       = "depth"
 	relimitVarLimit       = "limit"
 	relimitVarNumber      = "number"
+	relimitVarSliceLength = "slice_length"
 	relimitVarStreamDepth = "stream_depth"
 	relimitVarTickBytes   = "tick_bytes"
 	relimitVarTickLength  = "tick_length"
@@ -165,6 +166,7 @@ type relimitVariableSpecs struct {
 	Depth       *ebpf.VariableSpec `ebpf:"depth"`
 	Limit       *ebpf.VariableSpec `ebpf:"limit"`
 	Number      *ebpf.VariableSpec `ebpf:"number"`
+	SliceLength *ebpf.VariableSpec `ebpf:"slice_length"`
 	StreamDepth *ebpf.VariableSpec `ebpf:"stream_depth"`
 	TickBytes   *ebpf.VariableSpec `ebpf:"tick_bytes"`
 	TickLength  *ebpf.VariableSpec `ebpf:"tick_length"`
@@ -207,6 +209,7 @@ type relimitVariables struct {
 	Depth       *ebpf.Variable `ebpf:"depth"`
 	Limit       *ebpf.Variable `ebpf:"limit"`
 	Number      *ebpf.Variable `ebpf:"number"`
+	SliceLength *ebpf.Variable `ebpf:"slice_length"`
 	StreamDepth *ebpf.Variable `ebpf:"stream_depth"`
 	TickBytes   *ebpf.Variable `ebpf:"tick_bytes"`
 	TickLength  *ebpf.Variable `ebpf:"tick_length"`

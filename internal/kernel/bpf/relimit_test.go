@@ -68,14 +68,18 @@ func TestRelimit(t *testing.T) {
 	was.Others.Vote, was.Others.Due = 1<<10, 9
 	was.Ring[9] = 3 << 10
 	want := was
-	was.Sent, was.Trim, was.Paid, was.StreamsPaid, was.Credit = 0, 1000, late, late, 1<<20
+	was.Sent, was.Trim, was.Paid, was.StreamsPaid = 0, 1000, late, late
 	was.Window, was.InWindow, was.Last, was.Busiest = 16, 17, 18, 19
 	table := g.memory.budgets
 	if err := table.Put(id, was); err != nil {
 		t.Fatal(err)
 	}
+	giveAhead(t, g, budgetNumber(id), 1<<20)
 	if err := g.SetLimit(plan.FirstID, plan.Limit{Max: 64e3}); err != nil {
 		t.Fatal(err)
+	}
+	if left := givenAhead(t, g, budgetNumber(id)); left != 0 {
+		t.Errorf("%d bytes are left of what the old limit gave ahead", left)
 	}
 	var got limitBudget
 	if err := table.Lookup(id, &got); err != nil {
@@ -90,7 +94,7 @@ func TestRelimit(t *testing.T) {
 	want.Window, want.Paid, want.StreamsPaid = got.Window, got.Paid, got.StreamsPaid
 	// One of three flows has a third, in whole bytes a second.
 	share := fresh.Limit / 3
-	want.Price, want.Chunk = 16*1e9*1024/share+1, share/400
+	want.Price, want.Chunk = 16*1e9*1024/share+1, share*(10e6/4/cpus())/1e9
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("budget (-want +got):\n%s", diff)
 	}

@@ -36,6 +36,7 @@ type socketIngressBudget struct {
 	Burst       uint64
 	Depth       uint64
 	StreamDepth uint64
+	Slice       uint64
 	Price       uint64
 	Chunk       uint64
 	Trim        uint64
@@ -45,7 +46,6 @@ type socketIngressBudget struct {
 	Start       uint64
 	Bytes       uint64
 	Paid        uint64
-	Credit      int64
 	StreamsPaid uint64
 	Total       uint64
 	Window      uint64
@@ -206,6 +206,7 @@ const (
 	socketIngressMapCgroups        = "cgroups"
 	socketIngressMapCgroups1       = "cgroups1"
 	socketIngressMapContracts      = "contracts"
+	socketIngressMapCredits        = "credits"
 	socketIngressMapExes           = "exes"
 	socketIngressMapFlows          = "flows"
 	socketIngressMapIdentities     = "identities"
@@ -278,6 +279,7 @@ type socketIngressMapSpecs struct {
 	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
 	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
+	Credits    *ebpf.MapSpec `ebpf:"credits"`
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
@@ -326,6 +328,7 @@ type socketIngressMaps struct {
 	Cgroups    *ebpf.Map `ebpf:"cgroups"`
 	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
 	Contracts  *ebpf.Map `ebpf:"contracts"`
+	Credits    *ebpf.Map `ebpf:"credits"`
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Flows      *ebpf.Map `ebpf:"flows"`
 	Identities *ebpf.Map `ebpf:"identities"`
@@ -343,6 +346,7 @@ func (m *socketIngressMaps) Close() error {
 		m.Cgroups,
 		m.Cgroups1,
 		m.Contracts,
+		m.Credits,
 		m.Exes,
 		m.Flows,
 		m.Identities,

@@ -29,6 +29,7 @@ type sumsBudget struct {
 	Burst       uint64
 	Depth       uint64
 	StreamDepth uint64
+	Slice       uint64
 	Price       uint64
 	Chunk       uint64
 	Trim        uint64
@@ -38,7 +39,6 @@ type sumsBudget struct {
 	Start       uint64
 	Bytes       uint64
 	Paid        uint64
-	Credit      int64
 	StreamsPaid uint64
 	Total       uint64
 	Window      uint64
@@ -72,7 +72,9 @@ type sumsFlow struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	sumsMapAhead        = "ahead"
 	sumsMapBudgets      = "budgets"
+	sumsMapCredits      = "credits"
 	sumsMapFlow         = "flow"
 	sumsProgSumCharge   = "sum_charge"
 	sumsProgSumDatagram = "sum_datagram"
@@ -132,7 +134,9 @@ type sumsProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sumsMapSpecs struct {
+	Ahead   *ebpf.MapSpec `ebpf:"ahead"`
 	Budgets *ebpf.MapSpec `ebpf:"budgets"`
+	Credits *ebpf.MapSpec `ebpf:"credits"`
 	Flow    *ebpf.MapSpec `ebpf:"flow"`
 }
 
@@ -162,13 +166,17 @@ func (o *sumsObjects) Close() error {
 //
 // It can be passed to loadSumsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sumsMaps struct {
+	Ahead   *ebpf.Map `ebpf:"ahead"`
 	Budgets *ebpf.Map `ebpf:"budgets"`
+	Credits *ebpf.Map `ebpf:"credits"`
 	Flow    *ebpf.Map `ebpf:"flow"`
 }
 
 func (m *sumsMaps) Close() error {
 	return _SumsClose(
+		m.Ahead,
 		m.Budgets,
+		m.Credits,
 		m.Flow,
 	)
 }

@@ -51,7 +51,7 @@ type side struct {
 }
 
 func sideOf(b *fair.Budget) side {
-	return side{b, fair.Bucket{Depth: b.Depth}, fair.Bucket{Depth: b.Streams}}
+	return side{b, fair.Bucket{Depth: b.Depth, Slice: b.Slice}, fair.Bucket{Depth: b.Streams}}
 }
 
 // compareSums has every other flow in a bloc, if that has a weight.
@@ -66,6 +66,7 @@ func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) 
 	if limit.Burst != 0 {
 		b.Collect(uint64(limit.Burst))
 	}
+	b.Spread(cpus())
 	sides, budgets := []side{sideOf(b)}, []limitBudget{newBudget(plan.Owner{}, a)}
 	if weight != 0 {
 		a.weight, a.within = weight, 1 // the map of the sums knows nothing of the number

@@ -119,10 +119,10 @@ func TestToward(t *testing.T) {
 // was seen last.
 func credit(t *testing.T, g *Generation, of plan.Owner, seen map[plan.Owner]uint64) bool {
 	t.Helper()
-	b := lookUpBudget(t, g, numberFor(t, g, of))
+	has := givenAhead(t, g, numberFor(t, g, of))
 	left, known := seen[of]
-	seen[of] = uint64(b.Credit)
-	return known && left != uint64(b.Credit)
+	seen[of] = has
+	return known && left != has
 }
 
 // drawPrefix draws a prefix of either family.
