@@ -25,6 +25,7 @@ type limitersLab struct {
 	server   *traffic.Server
 	toServer traffic.Where
 	toSink   traffic.Where
+	lines    lines
 	limits   []policy.Rate // of each load
 }
 
@@ -63,8 +64,7 @@ func (l *limitersLab) build() error {
 	if l.server, err = closing(l.session, l.server, err); err != nil {
 		return err
 	}
-	sink, err := traffic.OpenSink(l.far.Host.Netns(), l.toSink.To)
-	if _, err := closing(l.session, sink, err); err != nil {
+	if err := l.addLine(); err != nil {
 		return err
 	}
 	return l.workload(l.line.Host)
@@ -88,7 +88,7 @@ func (l *limitersLab) workload(on *hosts.Host) error {
 	return err
 }
 
-// arm makes one arm once: small packets under each limit, and without one by turns, then bulk
+// arm makes one arm once: small packets under each limit, and by turns without one, then bulk
 // TCP.
 func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error {
 	for i, load := range loads {
@@ -101,7 +101,7 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 		}
 	}
 	if arm != "none" {
-		if err := l.byTurns(ctx, arm, l.limits[0]); err != nil {
+		if err := l.byTurns(ctx, arm, repetition, l.limits[0]); err != nil {
 			return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
 		}
 	}

@@ -20,7 +20,7 @@ func TestLimitersLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	logTable(t, r)
-	if controller.applied != len(weirs)*(len(loads)+turns+1) {
+	if controller.applied != len(weirs)*(len(loads)+2) {
 		t.Errorf("%d policies applied", controller.applied)
 	}
 	var arms []string

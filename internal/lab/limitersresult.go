@@ -75,12 +75,12 @@ func (l *limitersLab) describe() {
 	l.result.Environment.Bottleneck = "none: a veth pair without a queue, and what each arm puts there; " + l.htb()
 	l.result.About = &report.About{
 		Title: "What a limit costs, and what it does to traffic",
-		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one; and once more with the first of these limits and without by turns, since two floods of one host differ. Then 32 TCP flows, and one, under a limit of %s, and beside them a request of %d bytes every %s, timed from when it is due. Of HTB there is: %s. Weir holds the limit in two arms: edt gives departure times over fq, weir paces. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count.",
-			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], l.Rate, requests.Size, requests.Every, l.htb()),
+		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one; and once more over two lines by turns of %s, one with the first of these limits and one without, since two floods of one host differ. Then 32 TCP flows, and one, under a limit of %s, and beside them a request of %d bytes every %s, timed from when it is due. Of HTB there is: %s. Weir holds the limit in two arms: edt gives departure times over fq, weir paces. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count.",
+			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], turns.Slice, l.Rate, requests.Size, requests.Every, l.htb()),
 		Metrics: []report.Label{
 			{Name: "pps", Text: "Small packets, limit far above"},
-			{Name: "pps_by_turns", Text: "The same in a flood that has the limit by turns"},
-			{Name: "pps_by_turns_none", Text: "Without it in that flood"},
+			{Name: "pps_by_turns", Text: "The same in a flood by turns, line with the limit"},
+			{Name: "pps_by_turns_none", Text: "Line without it, in that flood"},
 			{Name: "pps_near", Text: "Small packets, limit just above"},
 			{Name: "pps_below", Text: "Small packets, limit well below"},
 			{Name: "used_below", Text: "Of the limit well below, used"},

@@ -30,8 +30,9 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string        `json:"verb"` // send, flood, stuff, stop, retransmits, connect, ask, move, talk, speak, hang up, echo, pass or passed
+	Verb       string        `json:"verb"` // send, flood, alternate, stuff, stop, retransmits, connect, ask, move, talk, speak, hang up, echo, pass or passed
 	To         string        `json:"to,omitempty"`
+	Other      string        `json:"other,omitempty"`   // where every other turn goes
 	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
 	Congestion string        `json:"congestion,omitempty"`
 	Pace       uint64        `json:"pace,omitempty"` // bit/s
@@ -117,6 +118,13 @@ func (w *Worker) Send(ctx context.Context, where Where, n int) error {
 // StartFlood does.
 func (w *Worker) Flood(ctx context.Context, where Where, n, size int) error {
 	_, err := w.ask(ctx, order{Verb: "flood", To: where.To.String(), Senders: n, Size: size, Pace: where.Pace})
+	return err
+}
+
+// Alternate makes the worker flood two ports by turns, for less than ten seconds together, as Alternate does.
+// It takes no other orders until that is over.
+func (w *Worker) Alternate(ctx context.Context, one, other Where, n, size int, turns Turns) error {
+	_, err := w.ask(ctx, order{Verb: "alternate", To: one.To.String(), Other: other.To.String(), Senders: n, Size: size, Rounds: turns.Rounds, Every: turns.Slice})
 	return err
 }
 

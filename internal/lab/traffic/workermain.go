@@ -58,6 +58,8 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 	switch o.Verb {
 	case "send", "flood", "stuff":
 		err = w.start(ctx, o)
+	case "alternate":
+		err = alternate(o)
 	case "connect":
 		err = w.connect(ctx, o)
 	case "ask":
@@ -117,6 +119,18 @@ func (w *worker) start(ctx context.Context, o order) error {
 	defer cancel()
 	w.streams, err = Send(ctx, where, o.Senders)
 	return err
+}
+
+func alternate(o order) error {
+	one, err := o.where()
+	if err != nil {
+		return err
+	}
+	to, err := netip.ParseAddrPort(o.Other)
+	if err != nil {
+		return err
+	}
+	return Alternate(one, Where{To: to}, o.Senders, o.Size, Turns{Rounds: o.Rounds, Slice: o.Every})
 }
 
 // connect opens a connection to ask over, in place of the one before.
