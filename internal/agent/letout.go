@@ -186,17 +186,30 @@ func sent(classes []tc.ClassCounters) (bytes uint64) {
 // drained reports that all that waited in a class has left: bucket by bucket, as
 // those who join it are spread over all of them.
 func drained(was, is tc.ClassCounters) bool {
-	for i, b := range was.Buckets {
-		if left(b, is.Buckets[i]) {
+	for b := range was.Buckets {
+		if left(was, is, b) {
 			return false
 		}
 	}
 	return true
 }
 
-// left reports that some of what waited in a bucket still does.
-func left(was, is tc.Bucket) bool {
-	return was.Backlog > 0 && is.Backlog > 0 && is.Bytes < was.Bytes+was.Backlog
+// left reports that some of what waited in a bucket of a class still does. One queue sends
+// in order, so it is gone when as many bytes are. fq_codel has a queue for each flow, and
+// takes turns, so what others sent into it later may be what has gone: there each queue
+// that something waited in must have been empty since. One that is filled all the time
+// is taken for one that was not, as the kernel does not count what a single queue sends.
+func left(was, is tc.ClassCounters, bucket int) bool {
+	for n := range was.Flows {
+		if is.Flows[n] > 0 {
+			return true
+		}
+	}
+	if was.Flows != nil {
+		return false
+	}
+	before, now := was.Buckets[bucket], is.Buckets[bucket]
+	return before.Backlog > 0 && now.Backlog > 0 && now.Bytes < before.Bytes+before.Backlog
 }
 
 // levelOf is a priority that the class carries.

@@ -3,6 +3,7 @@ package agent
 import (
 	"testing"
 
+	"github.com/weir-net/weir/internal/kernel/tc"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
@@ -26,6 +27,51 @@ func TestCrowd(t *testing.T) {
 	for id, want := range map[plan.ContractID]bool{20: true, 21: false, 22: false, 23: true, 24: false, 25: false} {
 		if all.joins(id) != want {
 			t.Errorf("contract %d joins: %v", id, !want)
+		}
+	}
+}
+
+// TestLeft: what waited in a queue has left when as much was sent. Where each flow has a queue of
+// its own, what others sent from theirs says nothing of it.
+func TestLeft(t *testing.T) {
+	one := func(sent, waits uint64) tc.ClassCounters {
+		return tc.ClassCounters{Buckets: [plan.MaxBuckets]tc.Bucket{{Bytes: sent, Backlog: waits}}}
+	}
+	many := func(sent uint64, flows map[uint32]uint64) tc.ClassCounters {
+		c := one(sent, 0)
+		for _, waits := range flows {
+			c.Buckets[0].Backlog += waits
+		}
+		c.Flows = flows
+		return c
+	}
+	flows := func(waits ...uint64) map[uint32]uint64 {
+		all := map[uint32]uint64{}
+		for n, bytes := range waits {
+			if bytes > 0 {
+				all[uint32(n)] = bytes
+			}
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		was, is tc.ClassCounters
+		want    bool
+	}{
+		"nothing waited":             {one(100, 0), one(100, 50), false},
+		"nothing was sent":           {one(100, 50), one(100, 50), true},
+		"part of it was sent":        {one(100, 50), one(149, 70), true},
+		"others wait behind it":      {one(100, 50), one(150, 70), false},
+		"it was dropped":             {one(100, 50), one(100, 0), false},
+		"flows: nothing waited":      {many(100, flows()), many(100, flows(50)), false},
+		"flows: nothing was sent":    {many(100, flows(50)), many(100, flows(50)), true},
+		"flows: others were sent":    {many(100, flows(50)), many(500, flows(20, 70)), true},
+		"flows: it was sent":         {many(100, flows(50)), many(150, flows(0, 70)), false},
+		"flows: one of two was sent": {many(100, flows(50, 20)), many(500, flows(0, 20)), true},
+		"flows: both were sent":      {many(100, flows(50, 20)), many(500, flows(0, 0, 90)), false},
+	} {
+		if got := left(c.was, c.is, 0); got != c.want {
+			t.Errorf("%s: left is %v", name, got)
 		}
 	}
 }

@@ -98,7 +98,7 @@ func dropGaps(l state.LinkRecord, r rise, before []tc.ClassCounters, setOut, mad
 		var gaps []int
 		for b := range l.Queue.Leaves() {
 			was, is := before[c].Buckets[b], now[c].Buckets[b]
-			if own && left(was, is) || c == 0 && madeWay && joined(was, is) {
+			if own && left(before[c], now[c], b) || c == 0 && madeWay && joined(was, is) {
 				gaps = append(gaps, b)
 			}
 		}

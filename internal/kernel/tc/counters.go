@@ -24,6 +24,7 @@ type ClassCounters struct {
 	Overlimits uint64 // times that the class had to wait for its rate (htb) or could not take a packet (leaf)
 	Requeues   uint64
 	Buckets    [plan.MaxBuckets]Bucket // its leaves; without buckets the first alone
+	Flows      map[uint32]uint64       // bytes in the queues of an fq_codel leaf in which some wait; nil without such a leaf
 }
 
 // A Bucket is what one leaf of a class has sent and not sent.
@@ -91,7 +92,25 @@ func (all entries) counters(q plan.Queue) ([]ClassCounters, error) {
 			out[c].Buckets[b] = Bucket{s.bytes, uint64(s.backlog)}
 		}
 	}
+	if q.Leaf == plan.LeafFQCodel {
+		all.countFlows(q, out)
+	}
 	return out, nil
+}
+
+// countFlows reads the queues of leaves that have one for each hash of a flow. The kernel
+// shows them as classes, and does not count what they have sent.
+func (all entries) countFlows(q plan.Queue, out []ClassCounters) {
+	classes := make(map[uint32]int, len(out))
+	for c := range out {
+		out[c].Flows = map[uint32]uint64{}
+		classes[leafHandle(q, c, 0)] = c
+	}
+	for _, e := range all {
+		if c, ours := classes[major(e.handle)]; ours && e.isClass() && e.stats.backlog > 0 {
+			out[c].Flows[minor(e.handle)] = uint64(e.stats.backlog)
+		}
+	}
 }
 
 // leafStats is what one leaf has sent and not sent; class is HTB's around it, 0

@@ -137,6 +137,48 @@ func TestCountersOfDrops(t *testing.T) {
 	}
 }
 
+// TestCountersOfFlows fills a leaf that has a queue for each flow: what waits in them is what
+// waits in the leaf, and other leaves have no queues.
+func TestCountersOfFlows(t *testing.T) {
+	link, _ := wire(t, 1)
+	q := caseNamed(t, "htb fq_codel slow")
+	apply(t, link, q)
+	const flows, class = 5, 2
+	for range flows {
+		sendUDP(t, link, htbClassID(q, class, 0), 20, make([]byte, 1000))
+	}
+	// The queues are read after the leaves, and the line does not stand still meanwhile.
+	counters := mustCount(t, link)
+	for counters[class].Backlog != sum(counters[class].Flows) {
+		if counters[class].Backlog == 0 {
+			t.Fatal("the leaf and its queues were never seen to agree")
+		}
+		counters = mustCount(t, link)
+	}
+	for _, c := range counters {
+		least, most := 0, 0
+		if c.Class == class {
+			least, most = 2, flows // by chance some may share a queue
+		}
+		if n := len(c.Flows); c.Flows == nil || n < least || n > most {
+			t.Errorf("class %d has %d queues: %v", c.Class, n, c.Flows)
+		}
+	}
+	apply(t, link, caseNamed(t, "htb slow"))
+	for _, c := range mustCount(t, link) {
+		if c.Flows != nil {
+			t.Errorf("class %d has queues without fq_codel: %v", c.Class, c.Flows)
+		}
+	}
+}
+
+func sum(flows map[uint32]uint64) (bytes uint64) {
+	for _, waits := range flows {
+		bytes += waits
+	}
+	return bytes
+}
+
 func TestCountersOfOthers(t *testing.T) {
 	link := newLink(t, 1)
 	if _, err := Counters(link.Index); !errors.Is(err, ErrForeign) {
