@@ -64,20 +64,34 @@ __noinline int find_budgets(struct __sk_buff *skb, struct load *l)
 	return 0;
 }
 
+/* take_budgets puts those into its load that it was told. */
+static __always_inline void take_budgets(struct __sk_buff *skb, struct load *l)
+{
+	__u32 n = 0;
+
+	add(l, &n, skb->cb[1] & 0xffff);
+	add(l, &n, skb->cb[1] >> 16);
+	add(l, &n, skb->cb[2] & 0xffff);
+	add(l, &n, skb->cb[2] >> 16);
+}
+
 SEC("tc")
 int limit(struct __sk_buff *skb)
 {
 	struct load load = { .wire = skb->wire_len, .segments = skb->gso_segs ? skb->gso_segs : 1, .hook = skb->ifindex * 2 };
 	struct load *l = &load;
 	int verdict;
+	bool told;
 
 	opaque(l);
 	l->datagram = skb->cb[0] & DATAGRAMS;
-	l->budgets[0] = skb->cb[0] >> 16;
-	if (!l->budgets[0])
+	told = skb->cb[0] & TOLD;
+	if (told)
+		take_budgets(skb, l);
+	else
 		find_budgets(skb, l);
 	verdict = l->budgets[0] ? hold(skb, l) : NEXT;
-	if (verdict == NEXT)
+	if (verdict == NEXT && !told)
 		bpf_tail_call(skb, &limiter, DEPART);
 	return verdict;
 }

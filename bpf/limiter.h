@@ -10,6 +10,9 @@
 
 #include <bpf/bpf_helpers.h>
 
+/* Beside the link's number: limit need not look for the packet's budgets. */
+#define TOLD 0x8000
+
 enum limiter_slot {
 	LIMIT,	/* charges budgets; goes on in the other */
 	DEPART, /* gives times of departure */
@@ -18,8 +21,8 @@ enum limiter_slot {
 
 /*
  * What link_egress hands on in cb:
- *   0  the link's number and whether the packet is of a socket of UDP's, as a verdict has both;
- *      above them the number of the packet's only budget, or 0 where limit has to look
+ *   0  the link's number and whether the packet is of a socket of UDP's, as a verdict has both; and TOLD
+ *      where 1 and 2 have the numbers of the packet's budgets, and not what follows
  *   1  the link's own budgets, the one of packets above the other
  *   2  the contract, if anything of it counts for limits
  *   3  two of the contracts above it

@@ -67,6 +67,44 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
 }
 
+/* The budgets of a packet whose contracts have no more than one each. */
+struct budgets_of {
+	__u16 of[1 + ABOVE]; /* its own contract's first; 0: it has none */
+};
+
+static __always_inline bool any(struct budgets_of *b) { return b->of[0] | b->of[1] | b->of[2] | b->of[3]; }
+
+/*
+ * plain says whether its one budget, if any, is all that has to be known of a contract: not where it has several, or
+ * departures, or counts in the limits of others by its weight.
+ */
+static __always_inline bool plain(struct contract *c, __u16 *budget)
+{
+	*budget = 0;
+	if (!c || !c->limited)
+		return true;
+	*budget = c->together;
+	return (c->limited & (HAS_ONE | HAS_WEIGHT)) == HAS_ONE;
+}
+
+/* all_plain is the same of all contracts that bind a packet. */
+static __always_inline bool all_plain(struct contract *own, struct above *above, struct budgets_of *b)
+{
+	__u32 i, id;
+
+	if (own_budgets || !plain(own, &b->of[0]))
+		return false;
+#pragma clang loop unroll(full)
+	for (i = 0; i < ABOVE; i++) {
+		id = above->contracts[i];
+		if (!id)
+			break;
+		if (!plain(bpf_map_lookup_elem(&contracts, &id), &b->of[1 + i]))
+			return false;
+	}
+	return true;
+}
+
 /* settled says whether a packet is of what a budget has been paid before, and takes it from there. */
 static __always_inline bool settled(struct __sk_buff *skb, __u32 budget)
 {
@@ -78,21 +116,32 @@ static __always_inline bool settled(struct __sk_buff *skb, __u32 budget)
 	return true;
 }
 
-/*
- * pass goes on in limit, or else in depart, where any limit may hold for the packet. Most are
- * below one limit: then limit is told which, and need not look; and a datagram that is paid
- * already need not even go there.
- */
-static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct above *above)
+/* all_settled is the same of all budgets of a packet: it is of each of them, or of none. */
+static __always_inline bool all_settled(struct __sk_buff *skb, struct budgets_of *b)
 {
-	bool own = c && c->limited, others = above->contracts[0] || own_budgets;
-	__u32 only = own && !others && c->limited & HAS_ONE ? c->together : 0;
+	__u64 *credits[1 + ABOVE] = {}, wire = skb->wire_len;
+	__u32 i;
 
-	if (!own && !others)
-		return;
-	if (only && v.link & DATAGRAMS && settled(skb, only))
-		return;
-	skb->cb[0] = this_link | (v.link & DATAGRAMS) | only << 16;
+#pragma clang loop unroll(full)
+	for (i = 0; i <= ABOVE; i++) {
+		if (!b->of[i])
+			continue;
+		credits[i] = credit_of(b->of[i]);
+		if (!prepaid(credits[i], wire))
+			return false;
+	}
+#pragma clang loop unroll(full)
+	for (i = 0; i <= ABOVE; i++) {
+		if (credits[i])
+			*credits[i] -= wire;
+	}
+	return true;
+}
+
+/* hand goes on in limit, which has to look for the packet's budgets, or else in depart. */
+static __always_inline void hand(struct __sk_buff *skb, struct verdict v, bool own, struct above *above)
+{
+	skb->cb[0] = this_link | (v.link & DATAGRAMS);
 	skb->cb[1] = own_budgets;
 	skb->cb[2] = own ? v.contract : CONTRACT_UNCLAIMED;
 	skb->cb[3] = above->contracts[0] | (__u32)above->contracts[1] << 16;
@@ -101,11 +150,47 @@ static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct
 	bpf_tail_call(skb, &limiter, DEPART);
 }
 
+/* tell goes on in limit with the budgets themselves, the first two and the last. */
+static __always_inline void tell(struct __sk_buff *skb, struct verdict v, __u32 first, __u32 last)
+{
+	skb->cb[0] = this_link | (v.link & DATAGRAMS) | TOLD;
+	skb->cb[1] = first;
+	skb->cb[2] = last;
+	bpf_tail_call(skb, &limiter, LIMIT);
+}
+
+/* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
+static __always_inline void pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c)
+{
+	struct above above = bound_above(skb, v);
+	struct budgets_of b = {};
+
+	if (!all_plain(c, &above, &b))
+		hand(skb, v, c && c->limited, &above);
+	else if (any(&b) && !(v.link & DATAGRAMS && all_settled(skb, &b)))
+		tell(skb, v, b.of[0] | (__u32)b.of[1] << 16, b.of[2] | (__u32)b.of[3] << 16);
+}
+
+/*
+ * pass hands a packet on where any limit may hold for it. Most are below one, or some of one budget each: then limit
+ * is told these, and need not look; and a datagram that is paid already need not even go there.
+ */
+static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c)
+{
+	bool own = c && c->limited, others = v.link & NESTED || own_budgets;
+
+	if (!own && !others)
+		return;
+	if (others || !(c->limited & HAS_ONE))
+		pass_nested(skb, v, c);
+	else if (!(v.link & DATAGRAMS && settled(skb, c->together)))
+		tell(skb, v, c->together, 0);
+}
+
 SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
-	struct above above = {};
-	struct verdict v = resolve(skb, &above);
+	struct verdict v = resolve(skb);
 	__u32 id = v.contract, priority;
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
@@ -116,7 +201,7 @@ int link_egress(struct __sk_buff *skb)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
 	if (limits)
-		pass(skb, v, c, &above);
+		pass(skb, v, c);
 	return NEXT;
 }
 

@@ -189,10 +189,10 @@ static __always_inline struct verdict found(struct __sk_buff *skb)
 }
 
 /*
- * resolve says under which contract a packet goes, and what else binds it. Most packets are of
+ * resolve says under which contract a packet goes. Most packets are of
  * sockets that keep the answer themselves: these are not even asked what they are.
  */
-static __always_inline struct verdict resolve(struct __sk_buff *skb, struct above *above)
+static __always_inline struct verdict resolve(struct __sk_buff *skb)
 {
 	struct verdict *at, v = {};
 	struct bpf_sock *sk = skb->sk;
@@ -214,9 +214,18 @@ static __always_inline struct verdict resolve(struct __sk_buff *skb, struct abov
 		else if (!one)
 			v.contract = contract_of_headers(skb);
 	}
-	if (v.link & NESTED)
-		look_above(skb, sk, v.contract, above);
 	return v;
+}
+
+/* bound_above says what else binds a packet with a verdict: mostly nothing. */
+static __always_inline struct above bound_above(struct __sk_buff *skb, struct verdict v)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct above above = {};
+
+	if (sk && v.link & NESTED)
+		look_above(skb, sk, v.contract, &above);
+	return above;
 }
 
 #endif

@@ -54,17 +54,18 @@ SEC("cgroup_skb/ingress")
 int socket_ingress(struct __sk_buff *skb)
 {
 	struct load load = { .together = true }, *l = &load;
-	struct above above = {};
+	struct above above;
+	struct verdict v;
 	struct bpf_sock *sk;
 	struct paced *p;
 	__u64 now;
-	__u32 id;
 
 	opaque(l);
 	if (skb->ifindex == LOOPBACK)
 		return PASS;
-	id = resolve(skb, &above).contract;
-	find_budgets(l, id, &above);
+	v = resolve(skb);
+	above = bound_above(skb, v);
+	find_budgets(l, v.contract, &above);
 	if (!l->budgets[0])
 		return PASS;
 	weigh(skb, l, ETH_HLEN, ETH_HLEN);
