@@ -5,8 +5,8 @@ package fair
 const (
 	Burst = 10_000_000
 	// StreamBurst is that of the bucket for TCP that nobody paces: a sender that waits
-	// for its timer of 200 ms finds what it could have sent meanwhile.
-	StreamBurst = 20 * Burst
+	// for its timer of 200 ms, which the kernel's clock may round up by some, finds what it could have sent meanwhile.
+	StreamBurst = 22 * Burst
 )
 
 // MaxDepth is the longest time for which a bucket may collect, ns: two days.

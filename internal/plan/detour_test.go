@@ -115,7 +115,7 @@ func TestDetours(t *testing.T) {
 // TestArriving puts what arrives into words, on each rung.
 func TestArriving(t *testing.T) {
 	for method, want := range map[string][]string{
-		"pace": {"at most 10Mbit"}, "police": {"at most 10Mbit (248KiB at once) by police"}, "ifb": {"at most 10Mbit by ifb"},
+		"pace": {"at most 10Mbit"}, "police": {"at most 10Mbit (272KiB at once) by police"}, "ifb": {"at most 10Mbit by ifb"},
 	} {
 		p := parsed(t, "version: 1\nlinks: {eth0: {ingress: {max: 10Mbit, method: "+method+"}}, eth1: {}}\n")
 		w := wanted(t, p, hostOf(p), IDs{})

@@ -265,7 +265,8 @@ func (l Limit) bound(streams bool) uint64 {
 	case l.Burst != 0:
 		bound += 8 * uint64(l.Burst) * uint64(time.Second) / uint64(LimitWindow)
 	case streams:
-		bound += most / uint64(LimitWindow/fair.StreamBurst)
+		const ms = uint64(time.Millisecond)
+		bound += most / (uint64(LimitWindow) / ms) * (fair.StreamBurst / ms)
 	}
 	return bound
 }

@@ -87,7 +87,7 @@ func TestPolicedLinks(t *testing.T) {
 	w := wanted(t, p, f, IDs{})
 	eth0, eth1 := w.Links["eth0"], w.Links["eth1"]
 	// 20 Mbit/s give 500,000 bytes in 200 ms, in units of 4 KiB.
-	want := Policed{Egress: []Limit{{Max: 2e7, Burst: 492 << 10}}, Ingress: []Limit{{Max: 1e7, Burst: 1 << 20}}}
+	want := Policed{Egress: []Limit{{Max: 2e7, Burst: 540 << 10}}, Ingress: []Limit{{Max: 1e7, Burst: 1 << 20}}}
 	if diff := cmp.Diff(want, eth0.Policed); diff != "" {
 		t.Error(diff)
 	}
@@ -104,8 +104,8 @@ func TestPolicedLinks(t *testing.T) {
 		change func(*LinkState)
 		want   string
 	}{
-		"none":    {func(l *LinkState) { l.Policed = Policed{} }, "~ link eth0: egress not policed -> at most 20Mbit (492KiB at once) by police; ingress not policed -> at most 10Mbit (1MiB at once) by police\n"},
-		"another": {func(l *LinkState) { l.Policed.Egress = []Limit{{Max: 3e7, Burst: 512 << 10}} }, "~ link eth0: egress at most 30Mbit (512KiB at once) by police -> at most 20Mbit (492KiB at once) by police\n"},
+		"none":    {func(l *LinkState) { l.Policed = Policed{} }, "~ link eth0: egress not policed -> at most 20Mbit (540KiB at once) by police; ingress not policed -> at most 10Mbit (1MiB at once) by police\n"},
+		"another": {func(l *LinkState) { l.Policed.Egress = []Limit{{Max: 3e7, Burst: 512 << 10}} }, "~ link eth0: egress at most 30Mbit (512KiB at once) by police -> at most 20Mbit (540KiB at once) by police\n"},
 		"two": {func(l *LinkState) {
 			l.Policed.Ingress = append(slices.Clone(l.Policed.Ingress), Limit{Max: 3e7, Burst: 512 << 10})
 		},
@@ -120,8 +120,8 @@ func TestPolicedLinks(t *testing.T) {
 			}
 		})
 	}
-	if got := lines(Diff(State{}, w)); got != "+ link eth0: prio with 16 classes, in place of fq_codel; egress at most 20Mbit (492KiB at once) by police; ingress at most 10Mbit (1MiB at once) by police\n"+
-		"+ link eth1: prio with 16 classes, in place of fq_codel; egress at most 20Mbit; ingress at most 10Mbit (248KiB at once) by police\n" {
+	if got := lines(Diff(State{}, w)); got != "+ link eth0: prio with 16 classes, in place of fq_codel; egress at most 20Mbit (540KiB at once) by police; ingress at most 10Mbit (1MiB at once) by police\n"+
+		"+ link eth1: prio with 16 classes, in place of fq_codel; egress at most 20Mbit; ingress at most 10Mbit (272KiB at once) by police\n" {
 		t.Errorf("%q", got)
 	}
 }
@@ -133,8 +133,8 @@ func TestJudgePoliced(t *testing.T) {
 	f := hostOf(p)
 	w := wanted(t, p, f, IDs{})
 	owner := Owner{Contract: OwnEgress, Link: w.Links["eth0"].Index}
-	const read = "read back: at most 20Mbit (492KiB at once) by police"
-	most := policy.Rate(20_400_000 + 2*8*492<<10)
+	const read = "read back: at most 20Mbit (540KiB at once) by police"
+	most := policy.Rate(20_400_000 + 2*8*540<<10)
 	for name, c := range map[string]struct {
 		seen    map[Owner]Filtered
 		have    func(*LinkState)
@@ -147,7 +147,7 @@ func TestJudgePoliced(t *testing.T) {
 		"above":         {map[Owner]Filtered{owner: {Got: 99e6, Surely: most + 1}}, nil, Broken, read + "; 99Mbit over 500ms, 0 packets dropped"},
 		"nobody knows":  {nil, nil, Unprovable, read + "; what passed below it could not be read"},
 		"gone": {map[Owner]Filtered{owner: {}}, func(l *LinkState) { l.Policed.Egress = nil }, Broken,
-			"egress not policed -> at most 20Mbit (492KiB at once) by police"},
+			"egress not policed -> at most 20Mbit (540KiB at once) by police"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := wanted(t, p, f, IDs{}).State
