@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"fmt"
+
 	"github.com/weir-net/weir/internal/lab/hosts"
 	"github.com/weir-net/weir/internal/lab/traffic"
 )
@@ -33,4 +35,21 @@ func (s *session) flow(sender, receiver *hosts.Host, name string, to traffic.Whe
 	}
 	f.cgroup, err = cgroupOf(f.worker.PID())
 	return f, err
+}
+
+// employ makes a cgroup of one workload and its processes on a host, and returns the selector of it.
+func (s *session) employ(on *hosts.Host, name string, workers ...**traffic.Worker) (match string, err error) {
+	dir, err := makeCgroup(s.Controller.Cgroup(), name)
+	if err != nil {
+		return "", err
+	}
+	s.onClose(func() error { return removeCgroup(dir) })
+	for _, w := range workers {
+		*w, err = traffic.StartWorker(on.Netns(), dir)
+		if *w, err = closing(s, *w, err); err != nil {
+			return "", err
+		}
+	}
+	cgroup, err := cgroupOf((*workers[0]).PID())
+	return fmt.Sprintf("cgroup: %q", cgroup), err
 }

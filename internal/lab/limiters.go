@@ -67,24 +67,7 @@ func (l *limitersLab) build() error {
 	if err := l.addLine(); err != nil {
 		return err
 	}
-	return l.workload(l.line.Host)
-}
-
-// workload makes the cgroup that is limited, and its processes.
-func (l *limitersLab) workload(on *hosts.Host) error {
-	dir, err := makeCgroup(l.Controller.Cgroup(), "limited")
-	if err != nil {
-		return err
-	}
-	l.onClose(func() error { return removeCgroup(dir) })
-	for _, worker := range []**traffic.Worker{&l.sender, &l.asker} {
-		*worker, err = traffic.StartWorker(on.Netns(), dir)
-		if *worker, err = closing(l.session, *worker, err); err != nil {
-			return err
-		}
-	}
-	cgroup, err := cgroupOf(l.sender.PID())
-	l.match = fmt.Sprintf("cgroup: %q", cgroup)
+	l.match, err = l.employ(l.line.Host, "limited", &l.sender, &l.asker)
 	return err
 }
 
@@ -109,9 +92,9 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 		if err := l.idle(ctx, arm); err != nil {
 			return err
 		}
-		for _, b := range bulk {
-			if err := l.bulk(ctx, arm, repetition, b.suffix, b.streams); err != nil {
-				return fmt.Errorf("%d streams: %w", b.streams, err)
+		for _, b := range bulks {
+			if err := l.bulk(ctx, arm, repetition, b); err != nil {
+				return fmt.Errorf("streams, %s: %w", b, err)
 			}
 		}
 		return nil

@@ -35,12 +35,15 @@ func TestLimitersLab(t *testing.T) {
 		if a.Metrics["pps"].N == 0 {
 			continue // this kernel lacks it
 		}
-		for _, suffix := range []string{"", "_1"} {
+		for _, suffix := range []string{"", "_1", "_ecn"} {
 			// A busy machine may read late.
 			if m := metric(t, r, arm, "mbit"+suffix); m.Median > 1.05*rate/1e6 || m.Median < rate/1e6/2 {
 				t.Errorf("%s%s: %.1f Mbit/s below a limit of %g", arm, suffix, m.Median, rate/1e6)
 			}
 			metric(t, r, arm, "retransmits"+suffix)
+			if m := metric(t, r, arm, "marks"+suffix); suffix != "_ecn" && m.Median > 0 {
+				t.Errorf("%s%s: %g packets are marked for who does not understand it", arm, suffix, m.Median)
+			}
 			if m := metric(t, r, arm, "rr_p99_ms"+suffix); m.Median <= 0 {
 				t.Errorf("%s%s: requests took %+v", arm, suffix, m)
 			}
@@ -62,7 +65,7 @@ func TestLimitersLab(t *testing.T) {
 	if m := metric(t, r, "none", "cpu_ns_per_packet"); m.Median < 50 || m.Median > 1e6 {
 		t.Errorf("a packet takes %+v", m)
 	}
-	if len(r.Claims) != 5 || len(r.Series) < 4+2*3 {
+	if len(r.Claims) != 5 || len(r.Series) < 4+3*3 {
 		t.Errorf("%d claims, %d series", len(r.Claims), len(r.Series))
 	}
 }

@@ -3,6 +3,8 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -10,11 +12,22 @@ import (
 	"github.com/weir-net/weir/internal/report"
 )
 
-// bulk is the streams whose limit is the lab's rate.
-var bulk = []struct {
+// A bulk is streams whose limit is the lab's rate.
+type bulk struct {
 	suffix  string // of their metrics
 	streams int
-}{{"", 32}, {"_1", 1}}
+	ecn     bool // their ends understand marks of congestion
+}
+
+var bulks = []bulk{{suffix: "", streams: 32}, {suffix: "_1", streams: 1}, {suffix: "_ecn", streams: 32, ecn: true}}
+
+// String is how many they are.
+func (b bulk) String() string {
+	if b.ecn {
+		return fmt.Sprintf("%d with ECN", b.streams)
+	}
+	return strconv.Itoa(b.streams)
+}
 
 const (
 	// bulkSettle is how long streams run before they are measured: nobody competes,
@@ -42,13 +55,24 @@ func (l *limitersLab) idle(ctx context.Context, arm string) error {
 
 // bulk runs streams and, beside them in the same limit, requests. Without one they
 // would compete for nothing but the CPUs.
-func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, suffix string, streams int) error {
+func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of bulk) (err error) {
+	if of.ecn {
+		err = l.ecn(true)
+		defer func() { err = errors.Join(err, l.ecn(false)) }()
+	}
+	if err != nil {
+		return err
+	}
+	marked, err := l.far.Host.Marked()
+	if err != nil {
+		return err
+	}
 	// A handshake beside the streams would last longer under one means than
 	// under another.
 	if err := l.asker.Connect(ctx, l.toServer); err != nil {
 		return err
 	}
-	if err := l.sender.Send(ctx, l.toServer, streams); err != nil {
+	if err := l.sender.Send(ctx, l.toServer, of.streams); err != nil {
 		return err
 	}
 	if err := pause(ctx, bulkSettle); err != nil {
@@ -58,6 +82,12 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, suff
 	if err != nil {
 		return err
 	}
+	now, err := l.far.Host.Marked()
+	if err != nil {
+		return err
+	}
+	suffix := of.suffix
+	l.measured(arm, "marks"+suffix, "", float64(now-marked))
 	l.measured(arm, "mbit"+suffix, "Mbit/s", b.trace.Mbit(b.start, b.end))
 	l.measured(arm, "retransmits"+suffix, "", float64(b.again))
 	if arm != "none" {
@@ -69,6 +99,11 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, suff
 	}
 	_, err = l.sender.Stop(ctx)
 	return err
+}
+
+// ecn has TCP at both ends ask for marks of congestion, or not.
+func (l *limitersLab) ecn(ask bool) error {
+	return errors.Join(l.line.Host.ECN(ask), l.far.Host.ECN(ask))
 }
 
 // A bulked is what streams did in a window.
@@ -114,6 +149,7 @@ func (l *limitersLab) wire() func() uint64 {
 }
 
 var plotBulk = map[string]string{
-	"":   "Bulk TCP of 32 flows under the limit",
-	"_1": "Bulk TCP of one flow under the limit",
+	"":     "Bulk TCP of 32 flows under the limit",
+	"_1":   "Bulk TCP of one flow under the limit",
+	"_ecn": "Bulk TCP of 32 flows with ECN under the limit",
 }

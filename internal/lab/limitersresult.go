@@ -75,7 +75,7 @@ func (l *limitersLab) describe() {
 	l.result.Environment.Bottleneck = "none: a veth pair without a queue, and what each arm puts there; " + l.htb()
 	l.result.About = &report.About{
 		Title: "What a limit costs, and what it does to traffic",
-		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one; and once more over two lines by turns of %s, one with the first of these limits and one without, since two floods of one host differ. Then 32 TCP flows, and one, under a limit of %s, and beside them a request of %d bytes every %s, timed from when it is due. Of HTB there is: %s. Weir holds the limit in two arms: edt gives departure times over fq, weir paces. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count.",
+		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one; and once more over two lines by turns of %s, one with the first of these limits and one without, since two floods of one host differ. Then 32 TCP flows, one, and 32 that understand ECN, under a limit of %s, and beside them a request of %d bytes every %s, timed from when it is due. Of HTB there is: %s. Weir holds the limit in two arms: edt gives departure times over fq, weir paces. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count.",
 			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], turns.Slice, l.Rate, requests.Size, requests.Every, l.htb()),
 		Metrics: []report.Label{
 			{Name: "pps", Text: "Small packets, limit far above"},
@@ -92,11 +92,17 @@ func (l *limitersLab) describe() {
 			{Name: "cpu_ns_per_packet", Text: "All CPU time a packet, limit far above"},
 			{Name: "mbit", Text: "32 TCP flows, bytes on the wire"},
 			{Name: "mbit_1", Text: "One TCP flow, bytes on the wire"},
+			{Name: "mbit_ecn", Text: "32 TCP flows with ECN, bytes on the wire"},
 			{Name: "retransmits", Text: "Retransmits of 32 flows"},
 			{Name: "retransmits_1", Text: "Retransmits of one flow"},
+			{Name: "retransmits_ecn", Text: "Retransmits of 32 flows with ECN"},
+			{Name: "marks_ecn", Text: "Packets of theirs that arrive with a mark of congestion"},
+			{Name: "marks", Text: "The same of 32 flows without ECN"},
+			{Name: "marks_1", Text: "The same of one flow without ECN"},
 			{Name: "rr_idle_p99_ms", Text: fmt.Sprintf("Request and answer alone, 99 %% of %d", requests.N())},
 			{Name: "rr_p99_ms", Text: fmt.Sprintf("Beside 32 flows in the same limit, 99 %% of %d", requests.N())},
 			{Name: "rr_p99_ms_1", Text: fmt.Sprintf("Beside one flow in the same limit, 99 %% of %d", requests.N())},
+			{Name: "rr_p99_ms_ecn", Text: fmt.Sprintf("Beside 32 flows with ECN in the same limit, 99 %% of %d", requests.N())},
 		},
 	}
 	for _, arm := range limitersInfo.Arms[1:] {
@@ -117,7 +123,7 @@ func (l *limitersLab) describe() {
 // What the lab sets out to prove of Weir.
 const (
 	costsNothing = "Under a limit that is not reached, Weir lets through at least 97 % of the small packets per second that pass without one."
-	holdsLimit   = "Under a limit of Weir's, bulk TCP gets that limit within 1 % in the median, with one flow and with 32."
+	holdsLimit   = "Under a limit of Weir's, bulk TCP gets that limit within 1 % in the median, with one flow, with 32, and with 32 that understand ECN."
 	losesNothing = "No segment of those flows is sent again."
 	keepsLatency = "Beside those 32 flows, in the same limit, 99 of 100 requests are answered within 1.5 times what they take alone without a limit."
 )
@@ -161,21 +167,21 @@ func (l *limitersLab) holds() report.Claim {
 	limit := float64(l.Rate) / 1e6
 	kept := true
 	var evidence []string
-	for _, b := range bulk {
-		if why := l.hardlyLimited(b.suffix, b.streams); why != "" {
+	for _, b := range bulks {
+		if why := l.hardlyLimited(b); why != "" {
 			return report.Unproven(holdsLimit, why)
 		}
 		m := report.Summarise("Mbit/s", l.values("weir", "mbit"+b.suffix))
 		kept = kept && m.Median >= 0.99*limit && m.Median <= 1.01*limit
-		evidence = append(evidence, fmt.Sprintf("with %d: median %.4g, from %.4g to %.4g %% of the limit",
-			b.streams, 100*m.Median/limit, 100*m.Min/limit, 100*m.Max/limit))
+		evidence = append(evidence, fmt.Sprintf("with %s: median %.4g, from %.4g to %.4g %% of the limit",
+			b, 100*m.Median/limit, 100*m.Min/limit, 100*m.Max/limit))
 	}
 	return report.Kept(holdsLimit, kept, strings.Join(evidence, "; "))
 }
 
 func (l *limitersLab) loses() report.Claim {
-	for _, b := range bulk {
-		if why := l.hardlyLimited(b.suffix, b.streams); why != "" {
+	for _, b := range bulks {
+		if why := l.hardlyLimited(b); why != "" {
 			return report.Unproven(losesNothing, why)
 		}
 	}
@@ -183,7 +189,7 @@ func (l *limitersLab) loses() report.Claim {
 }
 
 func (l *limitersLab) keeps() report.Claim {
-	if why := l.hardlyLimited(bulk[0].suffix, bulk[0].streams); why != "" {
+	if why := l.hardlyLimited(bulks[0]); why != "" {
 		return report.Unproven(keepsLatency, why)
 	}
 	claim := l.claimRatio(keepsLatency, "weir_rr_over_idle", l.samples["none"]["rr_idle_p99_ms"], func(value float64) bool { return value <= 1.5 })
@@ -195,18 +201,18 @@ func (l *limitersLab) keeps() report.Claim {
 
 // hardlyLimited says why flows tell nothing of the limit: without one they are hardly
 // faster. "" where they are.
-func (l *limitersLab) hardlyLimited(suffix string, streams int) string {
+func (l *limitersLab) hardlyLimited(b bulk) string {
 	limit := float64(l.Rate) / 1e6
-	free := report.Summarise("Mbit/s", l.values("none", "mbit"+suffix))
+	free := report.Summarise("Mbit/s", l.values("none", "mbit"+b.suffix))
 	if free.Median >= 1.25*limit {
 		return ""
 	}
-	return fmt.Sprintf("without a limit %d flows carry %.0f Mbit/s only, too little for a limit of %.0f; a lower --rate may suit this machine", streams, free.Median, limit)
+	return fmt.Sprintf("without a limit flows, %s, carry %.0f Mbit/s only, too little for a limit of %.0f; a lower --rate may suit this machine", b, free.Median, limit)
 }
 
 // retransmits is how many segments of an arm were sent again, in all its runs.
 func (l *limitersLab) retransmits(arm string) (segments float64) {
-	for _, b := range bulk {
+	for _, b := range bulks {
 		for _, n := range l.values(arm, "retransmits"+b.suffix) {
 			segments += n
 		}

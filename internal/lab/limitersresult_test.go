@@ -37,13 +37,14 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 		}
 		l.measured("none", "mbit", "Mbit/s", r.free)
 		l.measured("none", "mbit_1", "Mbit/s", r.free)
+		l.measured("none", "mbit_ecn", "Mbit/s", r.free)
 		l.measured("none", "rr_idle_p99_ms", "ms", r.idle)
 		if absent["weir"] != "" {
 			continue
 		}
 		l.measured("weir", "pps_by_turns", "packets/s", r.weir)
 		l.measured("weir", "pps_by_turns_none", "packets/s", r.none)
-		for suffix, mbit := range map[string]float64{"": r.many, "_1": r.one} {
+		for suffix, mbit := range map[string]float64{"": r.many, "_1": r.one, "_ecn": r.many} {
 			l.measured("weir", "mbit"+suffix, "Mbit/s", mbit)
 			l.measured("weir", "retransmits"+suffix, "", r.again)
 		}
