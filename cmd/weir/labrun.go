@@ -39,7 +39,7 @@ standard output, and a page is written only where -o says so.`,
 		ValidArgsFunction: first(labNames()...),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.runLab(cmd, args[0], f) },
 	}
-	cmd.Flags().Var(&f.rate, "rate", "`RATE` of the bottleneck (100Mbit)")
+	cmd.Flags().Var(&f.rate, "rate", "`RATE` of the bottleneck (100Mbit); of lab rates the only limit")
 	cmd.Flags().IntVar(&f.repetitions, "repetitions", 0, "run each arm `N` times, 1 to 100; 0 leaves it to the lab")
 	schedulers := []string{string(policy.Auto), string(policy.MQPrio), string(policy.Prio), string(policy.ETS), string(policy.HTB), string(policy.FQ)}
 	cmd.Flags().Var(oneOf(&f.scheduler, schedulers...), "scheduler", "what keeps the order: `NAME` is auto, mqprio, prio, ets, htb or fq")

@@ -32,7 +32,7 @@ type Info struct {
 // Options is what a run may choose. The zero value of a field is its default.
 type Options struct {
 	Controller  Controller  // needed
-	Rate        policy.Rate // of the bottleneck; 100 Mbit/s
+	Rate        policy.Rate // of the bottleneck, 100 Mbit/s; of the lab rates the only limit, else several
 	Repetitions int         // of each arm; each lab has its own default
 	Scheduler   policy.Scheduler
 	Version     string           // of Weir, for the result
@@ -79,6 +79,7 @@ func experiments() []experiment {
 		{info: costInfo, repetitions: 6, run: runCost},
 		{info: limitersInfo, repetitions: 6, run: runLimiters},
 		{info: priorityInfo, repetitions: 6, run: runPriority},
+		{info: ratesInfo, repetitions: 3, run: runRates},
 		{info: sharingInfo, repetitions: 6, run: runSharing},
 		{info: sshInfo, repetitions: 6, run: runSSH},
 		{info: memoryInfo, repetitions: 6, run: runMemory},
@@ -149,7 +150,8 @@ func newSession(e experiment, o Options) (*session, error) {
 	if o.Controller == nil {
 		return nil, errors.New("no controller was given")
 	}
-	if o.Rate == 0 {
+	chosen := o.Rate != 0
+	if !chosen {
 		o.Rate = 100_000_000
 	}
 	if o.Rate < MinRate || o.Rate > MaxRate {
@@ -174,7 +176,7 @@ func newSession(e experiment, o Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Options: o, samples: map[string]map[string]*samples{}}
+	s := &session{Options: o, chosen: chosen, samples: map[string]map[string]*samples{}}
 	s.result = report.Result{
 		SchemaVersion: report.SchemaVersion,
 		Lab:           e.info.Name,

@@ -34,7 +34,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 	}
-	if names != "cpu-cost limiters priority sharing ssh tcp-memory vrf " {
+	if names != "cpu-cost limiters priority rates sharing ssh tcp-memory vrf " {
 		t.Errorf("labs %q", names)
 	}
 }

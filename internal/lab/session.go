@@ -20,6 +20,7 @@ type session struct {
 	net     hosts.Net
 	closers []func() error // run from the last to the first
 
+	chosen  bool // the rate was, and is not the default
 	busy    bool // others had the CPUs when the lab began
 	result  report.Result
 	arms    []string // in order of appearance

@@ -207,3 +207,34 @@ func TestTCPMemory(t *testing.T) {
 		t.Errorf("it left %q", there)
 	}
 }
+
+// The rates lab with Weir's own limits, at one rate; for the bounds see TestSSH.
+func TestRates(t *testing.T) {
+	testutil.Needs(t, "root", "cgroup2", "BPF atomics", "BPF tail calls")
+	c, err := New("test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := lab.Run(context.Background(), "rates", lab.Options{Controller: c, Repetitions: 1, Rate: 50e6, Version: "test"})
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Table(t.Output(), r, report.Style{Width: 100}); err != nil {
+		t.Error(err)
+	}
+	if len(r.Arms) != 3 || len(r.Claims) != 8 {
+		t.Errorf("%d arms, %d claims", len(r.Arms), len(r.Claims))
+	}
+	for _, arm := range r.Arms {
+		for _, kind := range []string{"tcp_1", "tcp_32", "udp"} {
+			// A busy machine sends less.
+			if m := arm.Metrics[kind+"_50mbit"]; m.N != 1 || m.Median > 106 || m.Median < 50 {
+				t.Errorf("%s, %s: %.1f %% of the limit", arm.Name, kind, m.Median)
+			}
+		}
+	}
+	proven(t, r)
+	if there := exist(t, c.agent.Scope); there != nil {
+		t.Errorf("it left %q", there)
+	}
+}

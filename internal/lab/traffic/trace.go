@@ -71,3 +71,13 @@ func (t Trace) Rates(zero, from, to time.Time) [][2]float64 {
 
 // rounded keeps what a plot can show; all digits would double a file.
 func rounded(v float64) float64 { return math.Round(v*1e3) / 1e3 }
+
+// Begin is the last reading before anything was counted; ok is false where nothing was.
+func (t Trace) Begin() (at time.Time, ok bool) {
+	for i := 1; i < len(t.points); i++ {
+		if t.points[i].bytes > t.points[0].bytes {
+			return t.points[i-1].at, true
+		}
+	}
+	return time.Time{}, false
+}

@@ -83,3 +83,12 @@ func TestEmptyTrace(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+func TestBegin(t *testing.T) {
+	if at, ok := traced(0, 0, 8, 8).Begin(); !ok || !at.Equal(after(200)) {
+		t.Errorf("it begins at %v, %v", at, ok)
+	}
+	if at, ok := traced(0, 0).Begin(); ok {
+		t.Errorf("what never begins does at %v", at)
+	}
+}

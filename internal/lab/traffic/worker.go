@@ -30,7 +30,7 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string        `json:"verb"` // send, flood, alternate, stuff, stop, retransmits, connect, ask, move, talk, speak, hang up, echo, pass or passed
+	Verb       string        `json:"verb"` // send, flood, alternate, stuff, stop, retransmits, connect, ask, move, talk, speak, hang up, echo, receive, received, pass or passed
 	To         string        `json:"to,omitempty"`
 	Other      string        `json:"other,omitempty"`   // where every other turn goes
 	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
@@ -51,6 +51,7 @@ type answer struct {
 	Latency     Latency  `json:"latency,omitzero"`
 	Spoken      []Spoken `json:"spoken,omitempty"`
 	Passed      []Passed `json:"passed,omitempty"`
+	Received    Received `json:"received,omitzero"`
 }
 
 // StartWorker starts a worker that is born in a cgroup (a v2 directory; ""
@@ -165,6 +166,18 @@ func (w *Worker) HangUp(ctx context.Context) error {
 func (w *Worker) Echo(ctx context.Context, at netip.AddrPort) error {
 	_, err := w.ask(ctx, order{Verb: "echo", To: at.String()})
 	return err
+}
+
+// Receive makes the worker take what comes to a port, as a Receiver.
+func (w *Worker) Receive(ctx context.Context, at netip.AddrPort) error {
+	_, err := w.ask(ctx, order{Verb: "receive", To: at.String()})
+	return err
+}
+
+// Received counts what has come to the worker's ports so far.
+func (w *Worker) Received(ctx context.Context) (Received, error) {
+	a, err := w.ask(ctx, order{Verb: "received"})
+	return a.Received, err
 }
 
 // Pass makes the worker watch a Passage beside those that it watches. The namespace of where is

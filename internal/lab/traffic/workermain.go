@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -26,6 +27,9 @@ func WorkerMain(stdin io.Reader, stdout, stderr io.Writer) int {
 		_ = w.passed()
 		for _, e := range w.echoes {
 			_ = e.Close()
+		}
+		for _, r := range w.receivers {
+			_ = r.Close()
 		}
 	}()
 	lines := bufio.NewScanner(stdin)
@@ -51,6 +55,8 @@ type worker struct {
 	talks   []*Talk
 	echoes  []io.Closer
 	ways    []*Passage
+
+	receivers []*Receiver
 }
 
 func (w *worker) follow(ctx context.Context, o order) (a answer) {
@@ -74,6 +80,10 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 		err = w.hangUp()
 	case "echo":
 		err = w.echo(o)
+	case "receive":
+		err = w.receive(o)
+	case "received":
+		a.Received = w.received()
 	case "pass":
 		err = w.pass(ctx, o)
 	case "passed":
@@ -195,6 +205,28 @@ func (w *worker) echo(o order) error {
 		w.echoes = append(w.echoes, s)
 	}
 	return err
+}
+
+func (w *worker) receive(o order) error {
+	where, err := o.where()
+	if err != nil {
+		return err
+	}
+	r, err := Receive("", where.To)
+	if err == nil {
+		w.receivers = append(w.receivers, r)
+	}
+	return err
+}
+
+func (w *worker) received() Received {
+	all := Received{Each: map[string]uint64{}, At: time.Now().UnixNano()}
+	for _, r := range w.receivers {
+		one := r.Received()
+		all.Bytes, all.Packets = all.Bytes+one.Bytes, all.Packets+one.Packets
+		maps.Copy(all.Each, one.Each)
+	}
+	return all
 }
 
 func (w *worker) pass(ctx context.Context, o order) error {

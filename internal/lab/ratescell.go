@@ -1,0 +1,292 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/policy"
+)
+
+const (
+	// rateSettle is how long traffic runs before what gets through is counted.
+	rateSettle = time.Second
+	// rateSpan is the window of which none may have much more than the limit.
+	rateSpan = 100 * time.Millisecond
+	// rateLook is from one reading of the receiver's count to the next.
+	rateLook = 10 * time.Millisecond
+	// soon is within what time a limit is to be met, and for so long it is looked whether it stays so.
+	soon, soonLook = 300 * time.Millisecond, time.Second
+)
+
+// Bytes on the wire beside the payload: Ethernet, IPv4, and TCP with timestamps or UDP.
+const (
+	tcpHeads = 14 + 20 + 32
+	udpHeads = 14 + 20 + 8
+)
+
+// cell measures one kind of traffic below one limit.
+func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind) error {
+	limit := l.rates[wire]
+	if limit == fastest {
+		name := "fastest_" + kind.name
+		if known := l.values(arm, name); len(known) > 0 {
+			limit = policy.Rate(known[0]) * 1_000_000
+		} else {
+			var err error
+			if limit, err = l.findFastest(ctx, arm, wire, kind); err != nil {
+				return err
+			}
+			l.measured(arm, name, "Mbit/s", float64(limit)/1e6)
+		}
+	}
+	return l.under(ctx, arm, wire, limit, func() error { return l.measure(ctx, arm, wire, kind, limit) })
+}
+
+// findFastest finds the fastest limit that this host carries: from what passes without one on, less and less
+// until it is carried at any time.
+func (l *ratesLab) findFastest(ctx context.Context, arm string, wire int, kind rateKind) (limit policy.Rate, err error) {
+	const less, about = 0.75, 0.02
+	_, mbit, _, err := l.carries(ctx, wire, kind, policy.MaxEgress)
+	for err == nil {
+		mbit *= less
+		limit = max(policy.Rate(mbit), 1) * 1_000_000
+		if limit <= slowest {
+			return slowest, nil // it is told there that this is too much as well
+		}
+		var least, most float64
+		err = l.under(ctx, arm, wire, limit, func() (err error) {
+			least, _, most, err = l.carries(ctx, wire, kind, limit)
+			return err
+		})
+		if least >= (1-about)*mbit && most <= (1+about)*mbit {
+			break
+		}
+	}
+	return limit, err
+}
+
+// carries is what gets through for two seconds, Mbit/s: in the slowest tenth of one, in the mean, and in the fastest.
+func (l *ratesLab) carries(ctx context.Context, wire int, kind rateKind, limit policy.Rate) (least, mean, most float64, err error) {
+	count := l.count(ctx, kind)
+	if err := l.start(ctx, wire, kind, limit); err != nil {
+		return 0, 0, 0, err
+	}
+	if err := pause(ctx, settle); err != nil {
+		return 0, 0, 0, err
+	}
+	const seconds = 2
+	recorder := traffic.RecordTimed(rateLook, count)
+	begin := time.Now()
+	err = pause(ctx, seconds*time.Second)
+	trace := recorder.Stop()[0]
+	least, mean = math.Inf(1), trace.Mbit(begin, begin.Add(seconds*time.Second))
+	for tenth := range 10 * seconds {
+		from := begin.Add(time.Duration(tenth) * rateSpan)
+		mbit := trace.Mbit(from, from.Add(rateSpan))
+		least, most = min(least, mbit), max(most, mbit)
+	}
+	return least, mean, most, errors.Join(err, l.stop(ctx), l.quiet(ctx))
+}
+
+// startingUp is what a limit needs for twice the first ten segments of each flow, which TCP does not pace: some
+// may be sent again.
+func startingUp(limit policy.Rate, kind rateKind) time.Duration {
+	return time.Duration(float64(kind.streams*2*10*1514*8) / float64(limit) * float64(time.Second))
+}
+
+// start sends traffic by both senders: of several streams some are the first one's.
+func (l *ratesLab) start(ctx context.Context, wire int, kind rateKind, limit policy.Rate) error {
+	to := l.wires[wire].to
+	switch kind.streams {
+	case 0:
+		// Three times what the limit takes, and no more than a CPU can send beside who receives.
+		to.Pace = uint64(min(3*limit, limit+limit/2+200_000_000)) / uint64(floodSockets)
+		return l.senders[0].Flood(ctx, to, floodSockets, fullDatagram)
+	case 1:
+		return l.senders[0].Send(ctx, to, 1)
+	}
+	return errors.Join(l.senders[1].Send(ctx, to, kind.streams-stays), l.senders[0].Send(ctx, to, stays))
+}
+
+// stop ends all traffic.
+func (l *ratesLab) stop(ctx context.Context) (err error) {
+	for _, w := range l.senders {
+		_, failed := w.Stop(ctx)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// count counts bytes on the wire of what the receiver gets from now on, and says when.
+func (l *ratesLab) count(ctx context.Context, kind rateKind) func() (time.Time, uint64) {
+	heads := uint64(tcpHeads)
+	if kind.streams == 0 {
+		heads = udpHeads
+	}
+	last, _ := l.receiver.Received(ctx) // who does not answer is found by whoever asks for more
+	first := last.Bytes + heads*last.Packets
+	return func() (time.Time, uint64) {
+		if now, err := l.receiver.Received(ctx); err == nil {
+			last = now
+		}
+		return time.Unix(0, last.At), last.Bytes + heads*last.Packets - first
+	}
+}
+
+// measure runs the traffic below its limit and notes what got through.
+func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateKind, limit policy.Rate) error {
+	recorder := traffic.RecordTimed(rateLook, l.count(ctx, kind))
+	run, err := l.runTraffic(ctx, wire, kind, limit)
+	trace := recorder.Stop()[0]
+	if err != nil {
+		return err
+	}
+	name, mbit := kind.name+"_"+l.rateName(wire), float64(limit)/1e6
+	part := func(from, to time.Time) float64 { return 100 * trace.Mbit(from, to) / mbit }
+	l.measured(arm, name, "%", part(run.counted, run.counted.Add(l.window)))
+	if kind.streams == 0 {
+		return nil
+	}
+	l.measured(arm, "retransmits_"+name, "", float64(run.again))
+	l.measured(arm, "retransmits_start_"+name, "", float64(run.atFirst))
+	if kind.streams > 1 {
+		l.measured(arm, "jain_"+l.rateName(wire), "", run.jain)
+	}
+	begun, ok := trace.Begin()
+	if !ok {
+		return errors.New("nothing arrived")
+	}
+	l.measured(arm, "first_"+name, "%", part(begun, begun.Add(rateSpan)))
+	if !l.fine(limit, kind) {
+		return nil
+	}
+	within := func(from, to time.Time) float64 { return part(from, to) - 100 }
+	l.measured(arm, "settled_"+name, "ms", settled(within, begun))
+	most := 0.0
+	for from := begun.Add(soon); from.Before(run.counted.Add(l.window - rateSpan)); from = from.Add(rateLook) {
+		most = max(most, part(from, from.Add(rateSpan)))
+	}
+	l.measured(arm, "highest_"+name, "%", most)
+	if kind.streams > 1 {
+		l.measured(arm, "settled_stop_"+l.rateName(wire), "ms", settled(within, run.stopped))
+	}
+	return nil
+}
+
+// fine says whether each flow sends at least a frame every 10 ms: windows tell of a limit what its packets can.
+func (l *ratesLab) fine(limit policy.Rate, kind rateKind) bool {
+	const frameBits = 1514 * 8
+	return float64(limit)/float64(kind.streams)/100 >= frameBits
+}
+
+// settled is how long after a change the rate is within 5 %, and stays so for the rest of a second, in ms.
+// Off is by how many per cent a window differs from the limit.
+func settled(off func(from, to time.Time) float64, change time.Time) float64 {
+	at := change
+	for from := change; from.Before(change.Add(soonLook)); from = from.Add(rateLook) {
+		if math.Abs(off(from, from.Add(rateSpan))) > 5 {
+			at = from.Add(rateLook)
+		}
+	}
+	return float64(at.Sub(change)) / float64(time.Millisecond)
+}
+
+// A ratesRun is what traffic did.
+type ratesRun struct {
+	counted time.Time // when the window began
+	stopped time.Time // when some of the streams had stopped
+	atFirst uint64    // segments sent again before that
+	again   uint64    // and in it
+	jain    float64   // Jain's index of the streams
+}
+
+// runTraffic runs traffic through the window, then stops most of several streams, and all in the end.
+func (l *ratesLab) runTraffic(ctx context.Context, wire int, kind rateKind, limit policy.Rate) (run ratesRun, err error) {
+	if err := l.start(ctx, wire, kind, limit); err != nil {
+		return run, err
+	}
+	if err := pause(ctx, rateSettle+startingUp(limit, kind)); err != nil {
+		return run, err
+	}
+	if run.atFirst, err = l.again(ctx); err != nil {
+		return run, err
+	}
+	before, err := l.receiver.Received(ctx)
+	if err != nil {
+		return run, err
+	}
+	run.counted = time.Now()
+	if err := pause(ctx, l.window); err != nil {
+		return run, err
+	}
+	after, err := l.receiver.Received(ctx)
+	if err != nil {
+		return run, err
+	}
+	run.jain = jain(before.Each, after.Each)
+	if run.again, err = l.again(ctx); err != nil {
+		return run, err
+	}
+	run.again -= run.atFirst
+	if kind.streams > 1 {
+		if _, err := l.senders[1].Stop(ctx); err != nil {
+			return run, err
+		}
+		run.stopped = time.Now()
+		if err := pause(ctx, soonLook+rateSpan); err != nil {
+			return run, err
+		}
+	}
+	if err := l.stop(ctx); err != nil {
+		return run, err
+	}
+	return run, l.quiet(ctx)
+}
+
+// again is how many segments have been sent again so far.
+func (l *ratesLab) again(ctx context.Context) (segments uint64, err error) {
+	for _, w := range l.senders {
+		n, failed := w.Retransmits(ctx)
+		segments, err = segments+n, errors.Join(err, failed)
+	}
+	return segments, err
+}
+
+// quiet waits until nothing arrives any more.
+func (l *ratesLab) quiet(ctx context.Context) error {
+	last, err := l.receiver.Received(ctx)
+	for range 100 {
+		if err == nil {
+			err = pause(ctx, 50*time.Millisecond)
+		}
+		if err != nil {
+			return err
+		}
+		now, err := l.receiver.Received(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Packets == last.Packets && len(now.Each) == 0 {
+			return nil
+		}
+		last = now
+	}
+	return fmt.Errorf("%d connections are still there", len(last.Each))
+}
+
+// jain is Jain's index of what streams received between two moments: 1 where all had the same.
+func jain(before, after map[string]uint64) float64 {
+	var sum, squares float64
+	for of, bytes := range after {
+		got := float64(bytes - before[of])
+		sum, squares = sum+got, squares+got*got
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(after)) * squares)
+}

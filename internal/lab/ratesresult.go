@@ -1,0 +1,178 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/weir-net/weir/internal/report"
+)
+
+// conclude turns the samples of the rates lab into arms and claims.
+func (l *ratesLab) conclude() {
+	l.summarise(ratesInfo.Arms...)
+	l.result.Environment.Bottleneck = "none: veth pairs without a queue, one for each rate"
+	l.result.Environment.Rung = "pace"
+	l.describe()
+	for _, arm := range pacedArms {
+		l.claim(l.delivers(arm))
+	}
+	l.claim(l.datagramsReceived(), l.streamsReceived(), l.fair(), l.losesNothing(), l.settles(), l.isSteady())
+}
+
+// names are the metrics of all rates that begin with a word, each with what follows it in words.
+func (l *ratesLab) names(word string, kinds ...rateKind) (all []report.Label) {
+	for i := range l.rates {
+		for _, kind := range kinds {
+			all = append(all, report.Label{Name: word + kind.name + "_" + l.rateName(i), Text: fmt.Sprintf("%s, %s", kind.words, l.rateWords(i))})
+		}
+	}
+	return all
+}
+
+// rateWords is a rate for a reader.
+func (l *ratesLab) rateWords(i int) string {
+	if l.rates[i] == fastest {
+		return "the fastest"
+	}
+	return rateWords(l.rates[i])
+}
+
+// streaming are the kinds that are TCP.
+var streaming = rateKinds[:2]
+
+// many is the kind of several streams.
+var many = rateKinds[1:2]
+
+func (l *ratesLab) describe() {
+	about := &report.About{
+		Title: "What gets through a limit",
+		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments and %s more. The fastest limit is what passes without one, a quarter less again and again until each tenth of a second of two carries it within 2 %%. UDP is offered at up to three times the limit, in full frames. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener.",
+			l.window, rateSettle, many[0].streams-stays, rateSpan, rateSpan, soon),
+	}
+	add := func(word, text string, kinds ...rateKind) {
+		for _, name := range l.names(word, kinds...) {
+			about.Metrics = append(about.Metrics, report.Label{Name: name.Name, Text: text + name.Text})
+		}
+	}
+	add("", "", rateKinds...)
+	for _, kind := range rateKinds {
+		about.Metrics = append(about.Metrics, report.Label{Name: "fastest_" + kind.name, Text: "The fastest limit, " + kind.words})
+	}
+	for i := range l.rates {
+		about.Metrics = append(about.Metrics, report.Label{Name: "jain_" + l.rateName(i), Text: "Jain's index of 32 flows, " + l.rateWords(i)})
+	}
+	add("retransmits_", "Sent again: ", streaming...)
+	add("retransmits_start_", "Sent again before that: ", streaming...)
+	add("settled_", "Settled: ", streaming...)
+	for i := range l.rates {
+		about.Metrics = append(about.Metrics, report.Label{Name: "settled_stop_" + l.rateName(i), Text: fmt.Sprintf("Settled when %d of 32 have stopped, %s", many[0].streams-stays, l.rateWords(i))})
+	}
+	add("highest_", "Highest 100 ms: ", streaming...)
+	add("first_", "First 100 ms: ", streaming...)
+	l.result.About = about
+}
+
+// What the rates lab sets out to prove.
+var delivered = map[string]string{
+	ofSender:    "Of each limit of what a workload sends one flow, 32 and UDP get between 99 and 101 %.",
+	ofContainer: "So they do of each limit of what arrives by a container's link.",
+}
+
+const (
+	datagramsReceived = "UDP gets the same of each limit of what a workload receives."
+	streamsReceived   = "TCP, which nobody paces there, gets between 95 and 105 % of it in 5 s: what its bucket collects while a sender waits for its timer may leave at once."
+	ratesFair         = "Below a limit of what is sent, or arrives by a container's link, 32 flows share it evenly: Jain's index is at least 0.99."
+	ratesLossless     = "Of those flows no segment is sent again, but for what their first ten lose where many start together."
+	ratesSettle       = "They settle within 300 ms, after they start and after most of them stop."
+	ratesSteady       = "Once settled, no 100 ms have more than 102 % of the limit."
+)
+
+// pacedArms are those whose senders are paced.
+var pacedArms = []string{ofSender, ofContainer}
+
+// worst judges metrics of some arms by their medians, and tells the one that is furthest off: off is 0 or less for what is
+// good. It says how many there were.
+func (l *ratesLab) worst(arms []string, labels []report.Label, off func(median float64) float64) (good bool, evidence string) {
+	var worst report.Metric
+	var where string
+	furthest, n := math.Inf(-1), 0
+	var bad []string
+	for _, arm := range arms {
+		for _, label := range labels {
+			if len(l.values(arm, label.Name)) == 0 {
+				continue
+			}
+			n++
+			m := report.Summarise(l.samples[arm][label.Name].unit, l.values(arm, label.Name))
+			is := off(m.Median)
+			if is > 0 {
+				bad = append(bad, fmt.Sprintf("%s, %s: %.4g %s", arm, label.Text, m.Median, m.Unit))
+			}
+			if is > furthest {
+				furthest, worst, where = is, m, arm+", "+label.Text
+			}
+		}
+	}
+	if n == 0 {
+		return false, "nothing was measured"
+	}
+	evidence = fmt.Sprintf("of %d the furthest: %s: median %.4g, from %.4g to %.4g %s", n, where, worst.Median, worst.Min, worst.Max, worst.Unit)
+	if len(bad) > 1 {
+		evidence += "; all that are beyond: " + strings.Join(bad, "; ")
+	}
+	return furthest <= 0, evidence
+}
+
+func (l *ratesLab) delivers(arm string) report.Claim {
+	good, evidence := l.worst([]string{arm}, l.names("", rateKinds...), func(median float64) float64 { return math.Abs(median-100) - 1 })
+	return report.Kept(delivered[arm], good, evidence)
+}
+
+func (l *ratesLab) datagramsReceived() report.Claim {
+	good, evidence := l.worst([]string{ofReceiver}, l.names("", rateKinds[2]), func(median float64) float64 { return math.Abs(median-100) - 1 })
+	return report.Kept(datagramsReceived, good, evidence)
+}
+
+func (l *ratesLab) streamsReceived() report.Claim {
+	good, evidence := l.worst([]string{ofReceiver}, l.names("", streaming...), func(median float64) float64 { return math.Abs(median-100) - 5 })
+	return report.Kept(streamsReceived, good, evidence)
+}
+
+func (l *ratesLab) fair() report.Claim {
+	var labels []report.Label
+	for i := range l.rates {
+		labels = append(labels, report.Label{Name: "jain_" + l.rateName(i), Text: l.rateWords(i)})
+	}
+	good, evidence := l.worst(pacedArms, labels, func(median float64) float64 { return 0.99 - median })
+	return report.Kept(ratesFair, good, evidence)
+}
+
+func (l *ratesLab) losesNothing() report.Claim {
+	sum := func(word string) (segments float64) {
+		for _, arm := range pacedArms {
+			for _, label := range l.names(word, streaming...) {
+				for _, n := range l.values(arm, label.Name) {
+					segments += n
+				}
+			}
+		}
+		return segments
+	}
+	again := sum("retransmits_")
+	return report.Kept(ratesLossless, again == 0, fmt.Sprintf("%.0f in all runs, and %.0f at their beginnings", again, sum("retransmits_start_")))
+}
+
+func (l *ratesLab) settles() report.Claim {
+	labels := l.names("settled_", streaming...)
+	for i := range l.rates {
+		labels = append(labels, report.Label{Name: "settled_stop_" + l.rateName(i), Text: "stopped, " + l.rateWords(i)})
+	}
+	good, evidence := l.worst(pacedArms, labels, func(median float64) float64 { return median - 300 })
+	return report.Kept(ratesSettle, good, evidence)
+}
+
+func (l *ratesLab) isSteady() report.Claim {
+	good, evidence := l.worst(pacedArms, l.names("highest_", streaming...), func(median float64) float64 { return median - 102 })
+	return report.Kept(ratesSteady, good, evidence)
+}
