@@ -79,7 +79,7 @@ func experiments() []experiment {
 		{info: costInfo, repetitions: 6, run: runCost},
 		{info: limitersInfo, repetitions: 6, run: runLimiters},
 		{info: priorityInfo, repetitions: 6, run: runPriority},
-		{info: ratesInfo, repetitions: 3, run: runRates},
+		{info: ratesInfo, repetitions: 2, run: runRates},
 		{info: sharingInfo, repetitions: 6, run: runSharing},
 		{info: sshInfo, repetitions: 6, run: runSSH},
 		{info: memoryInfo, repetitions: 6, run: runMemory},
@@ -118,8 +118,8 @@ func find(name string) (experiment, error) {
 	return all[i], nil
 }
 
-// Run makes one experiment and returns what came out. It takes a minute or
-// two with its defaults. When ctx ends it stops, cleans up and returns the
+// Run makes one experiment and returns what came out. It takes from one minute to
+// fifteen with its defaults. When ctx ends it stops, cleans up and returns the
 // context's error; ErrUnknown says that there is no such lab.
 func Run(ctx context.Context, name string, o Options) (report.Result, error) {
 	e, err := find(name)
