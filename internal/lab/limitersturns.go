@@ -15,6 +15,15 @@ import (
 // line with the limit and over one without.
 var turns = traffic.Turns{Rounds: 240, Slice: 10 * time.Millisecond}
 
+// turns are fewer where there are so few repetitions that they can not show what a limit costs.
+func (l *limitersLab) turns() traffic.Turns {
+	few := turns
+	if l.Repetitions < 6 {
+		few.Rounds /= 6
+	}
+	return few
+}
+
 // lines are the two wires between the hosts of the limiters lab.
 type lines [2]struct{ near, far hosts.Plug }
 
@@ -32,7 +41,7 @@ func (l *limitersLab) byTurns(ctx context.Context, arm string, repetition int, l
 		if err := l.received(&before); err != nil {
 			return err
 		}
-		sinks := l.sinks()
+		sinks, turns := l.sinks(), l.turns()
 		if err := l.sender.Alternate(ctx, sinks[limited], sinks[free], floodSockets, datagram, turns); err != nil {
 			return err
 		}
