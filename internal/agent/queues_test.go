@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -128,11 +129,16 @@ func middle(all []sojourn, of func(sojourn) time.Duration) time.Duration {
 
 // TestQueuesStayShort: a request below a limit that a queue holds takes 5 ms at most in 99 of
 // 100 cases, answer included, beside bulk streams that fill the limit. A request outside of
-// the limit takes as long as without them. Each is the median of three runs. Who can not ask
+// the limit takes as long as without them, but for the time that they have the CPU where
+// there is but one. Each is the median of three runs. Who can not ask
 // an idle line in 2 ms, an emulated CPU by a real clock for one, can not tell, and looks at the
 // rate alone.
 func TestQueuesStayShort(t *testing.T) {
 	const bound, quiet = 5 * time.Millisecond, 2 * time.Millisecond
+	var turn time.Duration
+	if runtime.NumCPU() == 1 {
+		turn = 250 * time.Microsecond
+	}
 	limits := []int{100} // Mbit/s
 	if !testing.Short() {
 		limits = append(limits, 10)
@@ -174,7 +180,7 @@ func TestQueuesStayShort(t *testing.T) {
 					if inside > most {
 						t.Errorf("beside %d streams one in a hundred requests takes longer than %v, want at most %v", streams, inside, most)
 					}
-					if outside > idle.outside.P99*5/4 {
+					if outside > idle.outside.P99*5/4+turn {
 						t.Errorf("beside %d streams of the limit, one in a hundred outside of it takes longer than %v, and %v without them", streams, outside, idle.outside.P99)
 					}
 				}

@@ -89,9 +89,13 @@ func (a *Asker) Ask(ctx context.Context, r Requests) (*hdrhistogram.Histogram, e
 }
 
 func (a *Asker) send(ctx context.Context, r Requests, begin time.Time) error {
+	due, err := newAlarm(ctx)
+	if err != nil {
+		return fmt.Errorf("a timer: %w", err)
+	}
 	data := make([]byte, max(r.Size, 1))
 	for i := range r.N() {
-		if !sleep(ctx, time.Until(r.due(i, begin))) {
+		if !due.at(r.due(i, begin)) {
 			return context.Cause(ctx)
 		}
 		if _, err := a.conn.Write(data); err != nil {
@@ -126,19 +130,4 @@ type Latency struct {
 	P50 time.Duration `json:"p50"`
 	P99 time.Duration `json:"p99"`
 	N   int64         `json:"n"` // requests
-}
-
-// sleep waits and reports whether the time passed before the context ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
