@@ -22,6 +22,9 @@
  */
 const volatile __u32 bucket_mask;
 
+/* The link has no queue of ours: what keeps its priority is left alone, and not looked up. */
+const volatile bool no_queue;
+
 /* The budgets of this link's own limits, the one of packets above the other; 0: none. */
 const volatile __u32 own_budgets;
 
@@ -195,7 +198,7 @@ int link_egress(struct __sk_buff *skb)
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
 	priority = c ? c->priority : PRIORITY_KEEP;
-	if (priority == PRIORITY_KEEP)
+	if (priority == PRIORITY_KEEP && !no_queue)
 		priority = kept(skb->priority);
 	if (priority != PRIORITY_KEEP)
 		skb->priority = in_bucket(skb, priority);

@@ -118,7 +118,7 @@ func (a *Agent) readLink(g *bpf.Generation, l state.LinkRecord) (plan.LinkState,
 
 // readRules asks a generation what contracts mean on a link.
 func readRules(g *bpf.Generation, l state.LinkRecord) (plan.LinkRules, error) {
-	r := plan.LinkRules{L2: l.L2, BucketMask: l.Queue.BucketMask()}
+	r := plan.LinkRules{L2: l.L2, BucketMask: l.Queue.BucketMask(), NoQueue: l.Queue.Absent()}
 	var err error
 	if r.Contracts, err = g.Promises(l.Index); err != nil {
 		return r, err

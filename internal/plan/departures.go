@@ -91,7 +91,7 @@ func (r LimitRungs) depart(link string) bool {
 // departure, "" if one can.
 func (q Queue) keepsNoTimes() string {
 	switch {
-	case q.Scheduler == policy.None:
+	case q.Absent():
 		return "scheduler none has no queue of Weir's, which would keep a packet until its time of departure"
 	case q.Scheduler != policy.Prio && q.Scheduler != policy.ETS && q.Scheduler != policy.FQ:
 		return string(q.Scheduler) + " keeps no packet until its time of departure"

@@ -7,8 +7,8 @@ func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, e
 	link := l.Name
 	r := LinkRules{
 		Contracts:  make(map[ContractID]Promise, int(FirstID)+len(ids.Names)),
-		BucketMask: q.BucketMask(),
-		Egress:     limitTo(l.Egress.Limit), Ingress: limitTo(l.Ingress.Limit),
+		BucketMask: q.BucketMask(), NoQueue: q.Absent(),
+		Egress: limitTo(l.Egress.Limit), Ingress: limitTo(l.Ingress.Limit),
 	}
 	if f.Ethernet {
 		r.L2 = 14

@@ -69,10 +69,13 @@ func ClassLimits(s policy.Scheduler) (least, most int) {
 	return 0, 0
 }
 
+// Absent says that the link has no queue of ours.
+func (q Queue) Absent() bool { return q.Scheduler == policy.None }
+
 // Check says what makes a queue one that can not be built, or nil. It knows the
 // schedulers, not the kernel and the device at hand.
 func (q Queue) Check() error {
-	if q.Scheduler == policy.None {
+	if q.Absent() {
 		return nil
 	}
 	least, most := ClassLimits(q.Scheduler)

@@ -110,6 +110,7 @@ type LinkRules struct {
 	Contracts  map[ContractID]Promise
 	L2         uint8  // bytes before the network header: 14 or 0
 	BucketMask uint32 // what of a flow's hash is added to a class id; 0: nothing
+	NoQueue    bool   // the link has no queue of ours, so that the ladder need not be asked
 	// What all packets together may take that leave by the link, or arrive by it.
 	Egress, Ingress Limit
 }

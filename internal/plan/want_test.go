@@ -102,6 +102,17 @@ workloads:
 	}
 }
 
+// The ladder is asked wherever a queue of ours may look at what is written.
+func TestWantedWithoutQueue(t *testing.T) {
+	p := parsed(t, "version: 1\nlinks: {eth0: {scheduler: none}, eth1: {scheduler: prio}, eth2: {rate: 1Gbit}}\n")
+	w := wanted(t, p, hostOf(p), IDs{})
+	for link, want := range map[string]bool{"eth0": true, "eth1": false, "eth2": false} {
+		if got := w.Links[link].Rules.NoQueue; got != want {
+			t.Errorf("%s has no queue: %v, want %v", link, got, want)
+		}
+	}
+}
+
 // What sockets may receive needs no link, and is no limit of one.
 func TestWantedIngressAlone(t *testing.T) {
 	p := parsed(t, "version: 1\nworkloads: {w: {match: [{user: bob}], ingress: {max: 20Mbit}}}\n")

@@ -130,6 +130,7 @@ func (g *Generation) egressOf(number linkEgressLinkNumber, rules plan.Rules, l p
 		spec.Variables[linkEgressVarDscpMatters].Set(dscpMatters(rules.Tuples)),
 		spec.Variables[linkEgressVarL2Length].Set(uint32(l.L2)),
 		spec.Variables[linkEgressVarBucketMask].Set(l.BucketMask),
+		spec.Variables[linkEgressVarNoQueue].Set(l.NoQueue),
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits() || g.later || departs(rules, l)),
 		spec.Variables[linkEgressVarOwnBudgets].Set(own),
 	)

@@ -15,6 +15,20 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
+// Where the link has no queue of ours what keeps its priority is left alone, and what a contract says is written all
+// the same.
+func TestEgressWithoutQueue(t *testing.T) {
+	w := newWire(t)
+	l := w.promises()
+	l.NoQueue = true
+	w.publishTo(flowRules([]plan.Tuple{{Fields: plan.FieldPort}}, plan.FlowKey{Port: 1000}), l, bare)
+	for port, class := range map[int]int{1000: firstClass, 4000: otherClass} {
+		w.expect(class, 1, func() {
+			w.udp("udp4", w.to4(port), func(c *net.UDPConn) { setInt(t, c, unix.SOL_SOCKET, unix.SO_PRIORITY, 5) })
+		})
+	}
+}
+
 func TestEgressByHeaders(t *testing.T) {
 	testutil.Proves(t, testutil.Forwarded)
 	w := newWire(t)

@@ -121,6 +121,7 @@ const (
 	linkEgressVarKnowsMptcp  = "knows_mptcp"
 	linkEgressVarL2Length    = "l2_length"
 	linkEgressVarLimits      = "limits"
+	linkEgressVarNoQueue     = "no_queue"
 	linkEgressVarOwnBudgets  = "own_budgets"
 	linkEgressVarThisLink    = "this_link"
 	linkEgressVarTupleCount  = "tuple_count"
@@ -200,6 +201,7 @@ type linkEgressVariableSpecs struct {
 	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
 	Limits      *ebpf.VariableSpec `ebpf:"limits"`
+	NoQueue     *ebpf.VariableSpec `ebpf:"no_queue"`
 	OwnBudgets  *ebpf.VariableSpec `ebpf:"own_budgets"`
 	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
 	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
@@ -268,6 +270,7 @@ type linkEgressVariables struct {
 	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.Variable `ebpf:"l2_length"`
 	Limits      *ebpf.Variable `ebpf:"limits"`
+	NoQueue     *ebpf.Variable `ebpf:"no_queue"`
 	OwnBudgets  *ebpf.Variable `ebpf:"own_budgets"`
 	ThisLink    *ebpf.Variable `ebpf:"this_link"`
 	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
