@@ -128,6 +128,22 @@ struct verdict {
 	__u16 link;
 } __attribute__((aligned(8)));
 
+/* What a connection sent below limits and has not been charged for yet. */
+struct tab {
+	__u64 in;	/* the budgets that it is to be charged to; 0: none */
+	__u64 ends;	/* when the next packet is charged, and these with it, ns */
+	__u32 bytes;
+	__u32 segments;
+	__u32 room;	/* the most that the bytes may be */
+	__u32 pad;
+};
+
+/* What is known of a socket. */
+struct known {
+	struct verdict verdict;
+	struct tab tab;
+};
+
 /* How many workloads above a socket's own bind it. */
 #define ABOVE 3
 
@@ -406,6 +422,8 @@ _Static_assert(sizeof(struct member) == 4, "member");
 _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
+_Static_assert(sizeof(struct tab) == 32, "tab");
+_Static_assert(sizeof(struct known) == 40, "known");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");

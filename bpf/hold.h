@@ -23,6 +23,8 @@
 #include "paces.h"
 #include "sockets.h"
 #include "stakes.h"
+#include "tab.h"
+#include "verdicts.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
@@ -52,6 +54,7 @@ struct load {
 	bool stream;		  /* it is TCP */
 	bool together;		  /* all TCP goes through one bucket, whoever holds it back */
 	bool own;		  /* its connection is charged for it, and not the flow of its kind */
+	__u64 tab;		  /* in which budgets its connection may have a tab; 0: it may not */
 	__u32 budgets[BOUNDS]; /* their numbers; from the first 0 on there is none */
 } __attribute__((aligned(8))); /* so that it is zeroed by the word, for every packet */
 
@@ -106,8 +109,10 @@ static __always_inline struct paced *connection(void *table, struct bpf_sock *sk
 /* average keeps the mean of what a connection's segments weigh: TCP paces bytes. */
 static __always_inline void average(struct paced *p, struct load *l)
 {
-	__u64 n = least(l->segments, MEMORY), each = ((__u64)l->wire << 10) / most(l->segments, 1);
+	__u64 n = least(l->segments, MEMORY), each = (__u64)l->wire << 10;
 
+	if (n > 1)
+		each /= l->segments;
 	p->mean = p->mean ? (p->mean * (MEMORY - n) + each * n) / MEMORY : each;
 }
 
@@ -346,6 +351,19 @@ static __always_inline void charge_stakes(struct paced *p, struct load *l, __u64
 	leave(p, l->hook, now);
 }
 
+/* settle_tab charges what is on a connection's tab with its packet. Its first packets go on none. */
+static __always_inline void settle_tab(struct bpf_sock *sk, struct paced *p, struct load *l, __u64 now)
+{
+	struct known *k = l->tab ? bpf_sk_storage_get(&verdicts, sk, 0, 0) : NULL;
+
+	if (!k)
+		return;
+	l->wire += k->tab.bytes;
+	l->segments += k->tab.segments;
+	p->sent += k->tab.bytes;
+	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now, p->pace);
+}
+
 /* hold says whether a packet goes on. */
 static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
@@ -363,6 +381,8 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 	p = sk ? connection(&paces, sk) : NULL;
 	if (p) {
 		paced = restrained(p, l, skb->len, now, UNPACED);
+		if (paced)
+			settle_tab(sk, p, l, now);
 		charge_stakes(p, l, now, paced);
 		if (paced)
 			return NEXT;

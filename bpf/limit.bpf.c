@@ -86,6 +86,7 @@ int limit(struct __sk_buff *skb)
 	opaque(l);
 	l->datagram = skb->cb[0] & DATAGRAMS;
 	told = skb->cb[0] & TOLD;
+	l->tab = told ? tab_in(skb->cb[1], skb->cb[2]) : 0;
 	if (told)
 		take_budgets(skb, l);
 	else

@@ -15,6 +15,7 @@
 #include "credit.h"
 #include "limiter.h"
 #include "resolve.h"
+#include "tab.h"
 
 /*
  * The classes of our own HTB have this many leaves, less one: link_egress adds
@@ -75,6 +76,8 @@ struct budgets_of {
 	__u16 of[1 + ABOVE]; /* its own contract's first; 0: it has none */
 };
 
+static __always_inline __u32 first_of(struct budgets_of *b) { return b->of[0] | (__u32)b->of[1] << 16; }
+static __always_inline __u32 last_of(struct budgets_of *b) { return b->of[2] | (__u32)b->of[3] << 16; }
 static __always_inline bool any(struct budgets_of *b) { return b->of[0] | b->of[1] | b->of[2] | b->of[3]; }
 
 /*
@@ -163,37 +166,44 @@ static __always_inline void tell(struct __sk_buff *skb, struct verdict v, __u32 
 }
 
 /* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
-static __always_inline void pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c)
+static __always_inline void pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct tab *t)
 {
 	struct above above = bound_above(skb, v);
 	struct budgets_of b = {};
+	__u32 first, last;
 
-	if (!all_plain(c, &above, &b))
+	if (!all_plain(c, &above, &b)) {
 		hand(skb, v, c && c->limited, &above);
-	else if (any(&b) && !(v.link & DATAGRAMS && all_settled(skb, &b)))
-		tell(skb, v, b.of[0] | (__u32)b.of[1] << 16, b.of[2] | (__u32)b.of[3] << 16);
+		return;
+	}
+	first = first_of(&b);
+	last = last_of(&b);
+	if (any(&b) && !(v.link & DATAGRAMS ? all_settled(skb, &b) : on_tab(skb, t, tab_in(first, last))))
+		tell(skb, v, first, last);
 }
 
 /*
  * pass hands a packet on where any limit may hold for it. Most are below one, or some of one budget each: then limit
- * is told these, and need not look; and a datagram that is paid already need not even go there.
+ * is told these, and need not look; and a datagram that is paid already, or what goes on its connection's tab, need
+ * not even go there.
  */
-static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c)
+static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct tab *t)
 {
 	bool own = c && c->limited, others = v.link & NESTED || own_budgets;
 
 	if (!own && !others)
 		return;
 	if (others || !(c->limited & HAS_ONE))
-		pass_nested(skb, v, c);
-	else if (!(v.link & DATAGRAMS && settled(skb, c->together)))
+		pass_nested(skb, v, c, t);
+	else if (!(v.link & DATAGRAMS ? settled(skb, c->together) : on_tab(skb, t, tab_in(c->together, 0))))
 		tell(skb, v, c->together, 0);
 }
 
 SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
-	struct verdict v = resolve(skb);
+	struct known *at = known_to(skb);
+	struct verdict v = resolve(skb, at);
 	__u32 id = v.contract, priority;
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
@@ -204,7 +214,7 @@ int link_egress(struct __sk_buff *skb)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
 	if (limits)
-		pass(skb, v, c);
+		pass(skb, v, c, at ? &at->tab : NULL);
 	return NEXT;
 }
 

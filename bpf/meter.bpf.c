@@ -23,6 +23,7 @@
 #include "cgroup.h"
 #include "contract.h"
 #include "division.h"
+#include "verdicts.h"
 
 /* The numbers of softirqs are those of /proc/softirqs' lines. */
 #define TIMER_SOFTIRQ 1
@@ -33,14 +34,6 @@
 
 #define TCP_TIME_WAIT 6
 #define TCP_NEW_SYN_RECV 12
-
-/* What link_egress has found out of sockets, where a policy is in force. */
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct verdict);
-} verdicts SEC(".maps");
 
 /* What the way into an interrupt and out of it takes, ns. */
 const volatile __u64 way = 0;
@@ -294,7 +287,7 @@ int delivered(struct __sk_buff *skb)
 	struct sitting *s = sitting();
 	__u32 packets = skb->gso_segs ? skb->gso_segs : 1;
 	struct bpf_sock *sk = skb->sk;
-	struct verdict *v;
+	struct known *k;
 	__u64 began;
 
 	if (!s || !s->began)
@@ -306,9 +299,9 @@ int delivered(struct __sk_buff *skb)
 	sk = bpf_sk_fullsock(sk);
 	if (!sk)
 		return 1;
-	v = bpf_sk_storage_get(&verdicts, sk, 0, 0);
-	if (v && v->contract != CONTRACT_UNCLAIMED && v->contract != CONTRACT_UNCLASSIFIED)
-		own(s, OWNED_BY_CONTRACT, v->contract, packets, skb->len);
+	k = bpf_sk_storage_get(&verdicts, sk, 0, 0); /* what link_egress knows, where a policy is in force */
+	if (k && k->verdict.contract != CONTRACT_UNCLAIMED && k->verdict.contract != CONTRACT_UNCLASSIFIED)
+		own(s, OWNED_BY_CONTRACT, k->verdict.contract, packets, skb->len);
 	else
 		own(s, OWNED_BY_CGROUP, bpf_sk_cgroup_id(sk), packets, skb->len);
 	counted(s, began);

@@ -10,6 +10,7 @@
 #include "flows.h"
 #include "owner.h"
 #include "sockets.h"
+#include "verdicts.h"
 
 /* Published with the programs: answers cached by another generation are stale. */
 const volatile __u32 generation = 1;
@@ -22,13 +23,6 @@ const volatile bool knows_mptcp;
 
 /* Whether any contract has a limit. */
 const volatile bool limits;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct verdict);
-} verdicts SEC(".maps");
 
 /* Only of sockets that are below more than their own workload. */
 struct {
@@ -58,27 +52,27 @@ union whole {
 	__u64 bits;
 };
 
-static __always_inline struct verdict remembered(struct verdict *at)
+static __always_inline struct verdict remembered(struct known *at)
 {
-	union whole w = { .bits = *(volatile __u64 *)at };
+	union whole w = { .bits = *(volatile __u64 *)&at->verdict };
 
 	return w.verdict;
 }
 
-static __always_inline void remember(struct verdict *at, __u16 contract, __u16 link)
+static __always_inline void remember(struct known *at, __u16 contract, __u16 link)
 {
 	union whole w = { .verdict = { .generation = generation, .contract = contract, .link = link } };
 
-	*(volatile __u64 *)at = w.bits;
+	*(volatile __u64 *)&at->verdict = w.bits;
 }
 
 /*
- * verdict_of returns what is remembered, where user space can find it: of an
+ * known_of returns what is remembered, where user space can find it: of an
  * MPTCP connection it has no descriptor but the connection's own. What the kernel
  * accepts for one is not led to it at once; until then, in SYN_RECV, nothing is kept, so that
  * no subflow has a verdict of its own.
  */
-static __always_inline struct verdict *verdict_of(struct bpf_sock *sk, struct mptcp_sock *msk)
+static __always_inline struct known *known_of(struct bpf_sock *sk, struct mptcp_sock *msk)
 {
 	if (msk)
 		return bpf_sk_storage_get(&verdicts, msk, 0, BPF_SK_STORAGE_GET_F_CREATE);
@@ -144,13 +138,14 @@ __noinline __u32 find(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = socket_of(skb);
 	struct mptcp_sock *msk = NULL;
-	struct verdict *at, v = {};
+	struct verdict v = {};
+	struct known *at;
 
 	if (!sk)
 		return contract_of_headers(skb);
 	if (knows_mptcp && is_tcp(sk))
 		msk = bpf_skc_to_mptcp_sock(sk);
-	at = verdict_of(sk, msk); /* NULL too if there is no memory, or it was closed before its first packet came here */
+	at = known_of(sk, msk); /* NULL too if there is no memory, or it was closed before its first packet came here */
 	if (at)
 		v = remembered(at);
 	if (v.generation != generation) {
@@ -188,21 +183,27 @@ static __always_inline struct verdict found(struct __sk_buff *skb)
 	return (struct verdict){ .contract = n, .link = n >> 16 };
 }
 
+/* known_to is what a packet's own socket keeps itself. */
+static __always_inline struct known *known_to(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	return sk ? bpf_sk_storage_get(&verdicts, sk, 0, 0) : NULL;
+}
+
 /*
  * resolve says under which contract a packet goes. Most packets are of
  * sockets that keep the answer themselves: these are not even asked what they are.
  */
-static __always_inline struct verdict resolve(struct __sk_buff *skb)
+static __always_inline struct verdict resolve(struct __sk_buff *skb, struct known *at)
 {
-	struct verdict *at, v = {};
-	struct bpf_sock *sk = skb->sk;
+	struct verdict v = {};
 	bool one;
 
-	if (!sk) {
+	if (!skb->sk) {
 		v.contract = contract_of_headers(skb);
 		return v;
 	}
-	at = bpf_sk_storage_get(&verdicts, sk, 0, 0);
 	if (at)
 		v = remembered(at);
 	if (v.generation != generation) {

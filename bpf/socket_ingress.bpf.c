@@ -63,7 +63,7 @@ int socket_ingress(struct __sk_buff *skb)
 	opaque(l);
 	if (skb->ifindex == LOOPBACK)
 		return PASS;
-	v = resolve(skb);
+	v = resolve(skb, known_to(skb));
 	above = bound_above(skb, v);
 	find_budgets(l, v.contract, &above);
 	if (!l->budgets[0])

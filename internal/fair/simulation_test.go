@@ -13,6 +13,7 @@ const (
 	maxWindow     = 1 << 17   // segments
 	sendBuffer    = 64 * 1024 // bytes that a modest application has waiting
 	slotLength    = 10 * time.Millisecond
+	moment        = second >> 12          // after which a tab is charged, ns
 	timerSlack    = 20 * time.Microsecond // by which timers and softirqs are late
 )
 
@@ -33,6 +34,11 @@ type sender struct {
 	on     bool
 	armed  bool // a timer will wake it
 
+	small   bool    // it sends one segment at a time, and keeps a tab, as bpf/tab.h does
+	tab     uint64  // bytes that it is not charged for yet
+	tabEnds uint64  // ns
+	onTab   uint64  // packets
+	charged uint64  // packets that were charged, with what was on the tab
 	written float64 // bytes that wait in the send buffer
 	refill  uint64  // when they were counted, ns
 }
@@ -177,6 +183,9 @@ func (s *simulation) autosize(f *sender) uint64 {
 	if s.huge {
 		bytes = maxGSO * mss
 	}
+	if f.small {
+		return 1
+	}
 	return min(max(bytes/mss, 2), maxGSO, max(f.cwnd/2, 1), f.cwnd-f.flight)
 }
 
@@ -207,7 +216,7 @@ func (s *simulation) transmit(f *sender, n uint64) {
 		gap := n * mss * second / f.pace
 		f.next = s.now + gap - min(gap/2, s.now-min(s.now, f.next))
 	}
-	s.charge(f.in, &f.Flow, s.now, n*Segment)
+	s.pay(f, n*Segment)
 	if g := s.below[f]; g != nil {
 		s.inner.Packet(g, s.now, n*Segment)
 	}
@@ -215,13 +224,32 @@ func (s *simulation) transmit(f *sender, n uint64) {
 	s.arm(f, max(f.next, s.now)+s.lateness())
 }
 
+// pay charges a sender for a packet and what is on its tab, or puts it there.
+func (s *simulation) pay(f *sender, wire uint64) {
+	if f.small && f.sent > initialWindow && s.now < f.tabEnds && f.tab+wire <= f.pace*moment/second {
+		s.count(s.now, wire)
+		f.tab += wire
+		f.onTab++
+		return
+	}
+	s.count(s.now, wire)
+	f.in.Packet(&f.Flow, s.now, f.tab+wire)
+	f.tab, f.tabEnds = 0, s.now+moment
+	f.charged++
+}
+
 func (s *simulation) charge(b *Budget, f *Flow, now, wire uint64) {
+	s.count(now, wire)
+	b.Packet(f, now, wire)
+}
+
+// count is of what goes over the wire.
+func (s *simulation) count(now, wire uint64) {
 	slot := int(now / uint64(slotLength))
 	for len(s.wire) <= slot {
 		s.wire = append(s.wire, 0)
 	}
 	s.wire[slot] += wire
-	b.Packet(f, now, wire)
 }
 
 func (s *simulation) lateness() uint64 {

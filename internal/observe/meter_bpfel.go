@@ -19,6 +19,25 @@ type meterGate struct {
 	Window uint32
 }
 
+type meterKnown struct {
+	_       structs.HostLayout
+	Verdict struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contract   uint16
+		Link       uint16
+	}
+	Tab struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Pad      uint32
+	}
+}
+
 type meterOwned uint32
 
 const (
@@ -108,13 +127,6 @@ type meterTotals struct {
 	Lost      uint64
 	Samples   uint64
 	Sampled   [4]uint64
-}
-
-type meterVerdict struct {
-	_          structs.HostLayout
-	Generation uint32
-	Contract   uint16
-	Link       uint16
 }
 
 type meterWork uint32

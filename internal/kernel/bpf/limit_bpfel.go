@@ -90,6 +90,25 @@ type limitBudget struct {
 	Ring [512]int32
 }
 
+type limitKnown struct {
+	_       structs.HostLayout
+	Verdict struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contract   uint16
+		Link       uint16
+	}
+	Tab struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Pad      uint32
+	}
+}
+
 type limitMember struct {
 	_        structs.HostLayout
 	Contract uint16
@@ -162,6 +181,7 @@ const (
 	limitMapLinks    = "links"
 	limitMapPaces    = "paces"
 	limitMapPrefixes = "prefixes"
+	limitMapVerdicts = "verdicts"
 	limitProgLimit   = "limit"
 )
 
@@ -221,6 +241,7 @@ type limitMapSpecs struct {
 	Links    *ebpf.MapSpec `ebpf:"links"`
 	Paces    *ebpf.MapSpec `ebpf:"paces"`
 	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
+	Verdicts *ebpf.MapSpec `ebpf:"verdicts"`
 }
 
 // limitVariableSpecs contains global variables before they are loaded into the kernel.
@@ -256,6 +277,7 @@ type limitMaps struct {
 	Links    *ebpf.Map `ebpf:"links"`
 	Paces    *ebpf.Map `ebpf:"paces"`
 	Prefixes *ebpf.Map `ebpf:"prefixes"`
+	Verdicts *ebpf.Map `ebpf:"verdicts"`
 }
 
 func (m *limitMaps) Close() error {
@@ -267,6 +289,7 @@ func (m *limitMaps) Close() error {
 		m.Links,
 		m.Paces,
 		m.Prefixes,
+		m.Verdicts,
 	)
 }
 

@@ -64,6 +64,25 @@ type linkEgressIdentity struct {
 	Cgroup1 uint64
 }
 
+type linkEgressKnown struct {
+	_       structs.HostLayout
+	Verdict struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contract   uint16
+		Link       uint16
+	}
+	Tab struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Pad      uint32
+	}
+}
+
 type linkEgressLimited uint8
 
 const (
@@ -88,13 +107,6 @@ type linkEgressTuple struct {
 	_      structs.HostLayout
 	Mask   [4]uint32
 	Fields uint32
-}
-
-type linkEgressVerdict struct {
-	_          structs.HostLayout
-	Generation uint32
-	Contract   uint16
-	Link       uint16
 }
 
 // Names of all BPF objects in the ELF.

@@ -135,6 +135,25 @@ type linkIngressIdentity struct {
 	Cgroup1 uint64
 }
 
+type linkIngressKnown struct {
+	_       structs.HostLayout
+	Verdict struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contract   uint16
+		Link       uint16
+	}
+	Tab struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Pad      uint32
+	}
+}
+
 type linkIngressLinkNumber uint32
 
 const (
@@ -194,13 +213,6 @@ type linkIngressTuple struct {
 	_      structs.HostLayout
 	Mask   [4]uint32
 	Fields uint32
-}
-
-type linkIngressVerdict struct {
-	_          structs.HostLayout
-	Generation uint32
-	Contract   uint16
-	Link       uint16
 }
 
 // Names of all BPF objects in the ELF.

@@ -59,10 +59,10 @@ func (s *Sockets) Noted(tables []Table, values map[uint32][]byte) (n Noted, err 
 			err = errors.Join(err, decode(b, &v))
 			n.Identity = identityOf(v)
 		case s.verdicts:
-			var v linkEgressVerdict
-			err = errors.Join(err, decode(b, &v))
-			if linkEgressLinkNumber(v.Link) != linkEgressLinkNumberNO_LINK {
-				n.Contract, n.Generation = plan.ContractID(v.Contract), v.Generation
+			var k linkEgressKnown
+			err = errors.Join(err, decode(b, &k))
+			if k.ofAll() {
+				n.Contract, n.Generation = plan.ContractID(k.Verdict.Contract), k.Verdict.Generation
 			}
 		case s.memory.holdings:
 			var v tcpMemoryHolding

@@ -43,8 +43,9 @@ func TestResolveRemembered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			descriptor(t, c, func(fd int) {
-				v := linkEgressVerdict{Generation: o.generation, Contract: uint16(plan.FirstID + 3), Link: uint16(o.link)}
-				if err := s.verdicts.Put(uint32(fd), v); err != nil {
+				var k linkEgressKnown
+				k.Verdict.Generation, k.Verdict.Contract, k.Verdict.Link = o.generation, uint16(plan.FirstID+3), uint16(o.link)
+				if err := s.verdicts.Put(uint32(fd), k); err != nil {
 					t.Error(err)
 				}
 			})

@@ -135,6 +135,25 @@ type socketIngressIdentity struct {
 	Cgroup1 uint64
 }
 
+type socketIngressKnown struct {
+	_       structs.HostLayout
+	Verdict struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contract   uint16
+		Link       uint16
+	}
+	Tab struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Pad      uint32
+	}
+}
+
 type socketIngressLinkNumber uint32
 
 const (
@@ -188,13 +207,6 @@ type socketIngressTuple struct {
 	_      structs.HostLayout
 	Mask   [4]uint32
 	Fields uint32
-}
-
-type socketIngressVerdict struct {
-	_          structs.HostLayout
-	Generation uint32
-	Contract   uint16
-	Link       uint16
 }
 
 // Names of all BPF objects in the ELF.

@@ -78,12 +78,16 @@ func (s *Sockets) forget(fd int) error {
 // known before the first packet, and not for sockets whose packets are looked
 // at one by one.
 func (s *Sockets) Verdict(fd int) (id plan.ContractID, generation uint32, known bool) {
-	var v linkEgressVerdict
-	if err := s.verdicts.Lookup(uint32(fd), &v); err != nil {
+	var k linkEgressKnown
+	if err := s.verdicts.Lookup(uint32(fd), &k); err != nil {
 		return 0, 0, false
 	}
-	known = linkEgressLinkNumber(v.Link)&linkEgressLinkNumberNO_LINK != linkEgressLinkNumberNO_LINK
-	return plan.ContractID(v.Contract), v.Generation, known
+	return plan.ContractID(k.Verdict.Contract), k.Verdict.Generation, k.ofAll()
+}
+
+// ofAll says whether the verdict holds for all packets of the socket, on one link at least.
+func (k linkEgressKnown) ofAll() bool {
+	return linkEgressLinkNumber(k.Verdict.Link)&linkEgressLinkNumberNO_LINK != linkEgressLinkNumberNO_LINK
 }
 
 // Tasks returns the tags of processes.

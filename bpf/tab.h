@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A connection that its pace holds back keeps a tab: what it sends within a moment is
+ * charged with its next packet after that. So most packets of those that send little each go no
+ * further than link_egress, which finds the tab where it finds whose they are; limit, which charges
+ * them, is not even called.
+ *
+ * A vote stands for 16 times as long or more, so nobody's share depends on it. All that is
+ * on the tabs of a limit is no more than that lets pass in a moment.
+ */
+#ifndef WEIR_TAB_H
+#define WEIR_TAB_H
+
+#include "contract.h"
+
+#include <stdbool.h>
+
+/* Moments in a second, as a shift: 244 us. */
+#define MOMENTS 12
+#define MOMENT (1000000000 >> MOMENTS)
+
+/* tab_in is what a tab is of: the numbers of a packet's budgets, the first two and the last. */
+static __always_inline __u64 tab_in(__u32 first, __u32 last) { return first | (__u64)last << 32; }
+
+/* open_tab begins one, of what a pace gives in a moment. */
+static __always_inline void open_tab(struct tab *t, __u64 in, __u64 now, __u32 pace)
+{
+	t->in = in;
+	t->ends = now + MOMENT;
+	t->room = pace >> MOMENTS;
+	t->bytes = t->segments = 0;
+}
+
+/*
+ * on_tab says whether a packet goes on its connection's tab, and puts it there. It is of TCP,
+ * which sends its packets one after the other and stamps them with the time.
+ */
+static __always_inline bool on_tab(struct __sk_buff *skb, struct tab *t, __u64 in)
+{
+	__u64 now = skb->tstamp;
+	__u32 wire = skb->wire_len;
+
+	if (!t || t->in != in || !now || now >= t->ends || t->bytes + wire > t->room)
+		return false;
+	t->bytes += wire;
+	t->segments += skb->gso_segs ? skb->gso_segs : 1;
+	return true;
+}
+
+#endif
