@@ -19,6 +19,11 @@ const (
 	ofReceiver  = "ingress"   // of the workload that receives
 )
 
+// ratesPlots are the headings of what is drawn of each arm.
+var ratesPlots = map[string]string{
+	ofSender: "What a workload sends", ofContainer: "What comes out of a container", ofReceiver: "What a workload receives",
+}
+
 var ratesInfo = Info{
 	Name:    "rates",
 	Summary: "what gets through a limit, from 1 Mbit/s to as fast as this host is: one flow, 32 and UDP, sent, out of a container and received",
@@ -94,7 +99,7 @@ func (l *ratesLab) run(ctx context.Context) error {
 			for _, arm := range inTurn(ratesInfo.Arms, repetition) {
 				for _, kind := range rateKinds {
 					l.progress("repetition %d of %d: %s, %s, %s", repetition, l.Repetitions, l.rateName(i), arm, kind.words)
-					if err := l.cell(ctx, arm, i, kind); err != nil {
+					if err := l.cell(ctx, arm, i, kind, repetition); err != nil {
 						return fmt.Errorf("%s, %s, %s: %w", l.rateName(i), arm, kind.words, err)
 					}
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-net/weir/internal/lab/traffic"
 	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/report"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 )
 
 // cell measures one kind of traffic below one limit.
-func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind) error {
+func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind, repetition int) error {
 	limit := l.rates[wire]
 	if limit == fastest {
 		name := "fastest_" + kind.name
@@ -43,7 +44,7 @@ func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind
 			l.measured(arm, name, "Mbit/s", float64(limit)/1e6)
 		}
 	}
-	return l.under(ctx, arm, wire, limit, func() error { return l.measure(ctx, arm, wire, kind, limit) })
+	return l.under(ctx, arm, wire, limit, func() error { return l.measure(ctx, arm, wire, kind, limit, repetition) })
 }
 
 // findFastest finds the fastest limit that this host carries: from what passes without one on, less and less
@@ -138,7 +139,7 @@ func (l *ratesLab) count(ctx context.Context, kind rateKind) func() (time.Time, 
 }
 
 // measure runs the traffic below its limit and notes what got through.
-func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateKind, limit policy.Rate) error {
+func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateKind, limit policy.Rate, repetition int) error {
 	recorder := traffic.RecordTimed(rateLook, l.count(ctx, kind))
 	run, err := l.runTraffic(ctx, wire, kind, limit)
 	trace := recorder.Stop()[0]
@@ -148,6 +149,13 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 	name, mbit := kind.name+"_"+l.rateName(wire), float64(limit)/1e6
 	part := func(from, to time.Time) float64 { return 100 * trace.Mbit(from, to) / mbit }
 	l.measured(arm, name, "%", part(run.counted, run.counted.Add(l.window)))
+	begun, ok := trace.Begin()
+	if !ok {
+		return errors.New("nothing arrived")
+	}
+	if l.fine(limit, kind) {
+		l.draw(arm, wire, kind, repetition, run, begun, part)
+	}
 	if kind.streams == 0 {
 		return nil
 	}
@@ -155,10 +163,6 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 	l.measured(arm, "retransmits_start_"+name, "", float64(run.atFirst))
 	if kind.streams > 1 {
 		l.measured(arm, "jain_"+l.rateName(wire), "", run.jain)
-	}
-	begun, ok := trace.Begin()
-	if !ok {
-		return errors.New("nothing arrived")
 	}
 	l.measured(arm, "first_"+name, "%", part(begun, begun.Add(rateSpan)))
 	if !l.fine(limit, kind) {
@@ -177,10 +181,26 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 	return nil
 }
 
+// draw has what got through in each 100 ms drawn, until the window is over and most of several streams have stopped.
+func (l *ratesLab) draw(arm string, wire int, kind rateKind, repetition int, run ratesRun, begun time.Time, part func(from, to time.Time) float64) {
+	s := report.Series{
+		Plot: fmt.Sprintf("%s, in each %s: %s", ratesPlots[arm], rateSpan, kind.words), Name: l.rateWords(wire), Arm: arm, Repetition: repetition, Unit: "% of the limit",
+	}
+	end := run.counted.Add(l.window)
+	if kind.streams > 1 {
+		end = run.stopped.Add(soonLook)
+		s.Marks = []report.Mark{{Seconds: run.stopped.Sub(begun).Seconds(), Text: fmt.Sprintf("%d of %d stop", kind.streams-stays, kind.streams)}}
+	}
+	for from := begun; from.Before(end); from = from.Add(rateSpan) {
+		s.Samples = append(s.Samples, [2]float64{from.Sub(begun).Seconds(), math.Round(10*part(from, from.Add(rateSpan))) / 10})
+	}
+	l.result.Series = append(l.result.Series, s)
+}
+
 // fine says whether each flow sends at least a frame every 10 ms: windows tell of a limit what its packets can.
 func (l *ratesLab) fine(limit policy.Rate, kind rateKind) bool {
 	const frameBits = 1514 * 8
-	return float64(limit)/float64(kind.streams)/100 >= frameBits
+	return float64(limit)/float64(max(kind.streams, 1))/100 >= frameBits
 }
 
 // settled is how long after a change the rate is within 5 %, and stays so for the rest of a second, in ms.

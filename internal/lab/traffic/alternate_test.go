@@ -32,7 +32,7 @@ func TestAlternate(t *testing.T) {
 	if took := time.Since(begin); took < 100*time.Millisecond {
 		t.Errorf("20 turns of 5 ms took %v", took)
 	}
-	if arrived(t, ns.Path())+dropped(t, ns.Path()) == 0 {
+	if arrived(ns)+dropped(t, ns.Path()) == 0 {
 		t.Error("nothing was sent")
 	}
 }

@@ -1,8 +1,6 @@
 package traffic
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,38 +13,7 @@ import (
 
 // arrived is how many datagrams have come as far as the sockets of a namespace,
 // as its UDP counts those that a filter dropped.
-func arrived(t *testing.T, netns string) uint64 {
-	t.Helper()
-	var text []byte
-	err := host.InNetns(netns, func() (err error) {
-		text, err = os.ReadFile("/proc/thread-self/net/snmp")
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		switch {
-		case fields[0] != "Udp:":
-		case names == nil:
-			names = fields
-		default:
-			for i, name := range names {
-				if name == "InErrors" {
-					n, err := strconv.ParseUint(fields[i], 10, 64)
-					if err != nil {
-						t.Fatal(err)
-					}
-					return n
-				}
-			}
-		}
-	}
-	t.Fatalf("no counter of UDP in %s", text)
-	return 0
-}
+func arrived(ns *testutil.Namespace) uint64 { return ns.UDPCount("InErrors") }
 
 // TestFloodIsCounted compares what the senders count with what arrives on a
 // loopback, and what that dropped because a CPU's backlog was full.
@@ -67,7 +34,7 @@ func TestFloodIsCounted(t *testing.T) {
 		t.Fatalf("%d datagrams were sent, %v", sent, err)
 	}
 	// The loopback hands over in a softirq, at the latest when the CPU has time.
-	came := func() uint64 { return arrived(t, ns.Path()) + dropped(t, ns.Path()) }
+	came := func() uint64 { return arrived(ns) + dropped(t, ns.Path()) }
 	got := came()
 	for range 100 {
 		if got >= sent {
@@ -79,7 +46,7 @@ func TestFloodIsCounted(t *testing.T) {
 	if got != sent {
 		t.Errorf("%d datagrams were sent, %d arrived or were dropped", sent, got)
 	}
-	if arrived(t, ns.Path()) == 0 {
+	if arrived(ns) == 0 {
 		t.Error("all were dropped")
 	}
 }

@@ -32,12 +32,12 @@ func TestSinkTakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 100 {
-		if arrived(t, ns.Path()) == 1 {
+		if arrived(ns) == 1 {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	if got := arrived(t, ns.Path()); got != 1 {
+	if got := arrived(ns); got != 1 {
 		t.Errorf("%d datagrams arrived", got)
 	}
 	_ = sink.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))

@@ -91,8 +91,8 @@ func TestWorkerFloodsAndAsks(t *testing.T) {
 	if err != nil || l.N != 50 || l.P50 <= 0 || l.P99 < l.P50 {
 		t.Errorf("asked: %+v, %v", l, err)
 	}
-	if sent, err := sender.Stop(ctx); err != nil || sent == 0 || arrived(t, ns.Path()) == 0 {
-		t.Errorf("%d datagrams were sent and %d arrived, %v", sent, arrived(t, ns.Path()), err)
+	if sent, err := sender.Stop(ctx); err != nil || sent == 0 || arrived(ns) == 0 {
+		t.Errorf("%d datagrams were sent and %d arrived, %v", sent, arrived(ns), err)
 	}
 	if sent, err := sender.Stop(ctx); err != nil || sent != 0 {
 		t.Errorf("after the stop %d more were sent, %v", sent, err)
