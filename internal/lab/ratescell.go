@@ -70,7 +70,7 @@ func (l *ratesLab) findFastest(ctx context.Context, arm string, wire int, kind r
 	return limit, err
 }
 
-// carries is what gets through for two seconds, Mbit/s: in the slowest tenth of one, in the mean, and in the fastest.
+// carries is what gets through for three seconds, Mbit/s: in the slowest tenth of one, in the mean, and in the fastest.
 func (l *ratesLab) carries(ctx context.Context, wire int, kind rateKind, limit policy.Rate) (least, mean, most float64, err error) {
 	count := l.count(ctx, kind)
 	if err := l.start(ctx, wire, kind, limit); err != nil {
@@ -79,14 +79,13 @@ func (l *ratesLab) carries(ctx context.Context, wire int, kind rateKind, limit p
 	if err := pause(ctx, settle); err != nil {
 		return 0, 0, 0, err
 	}
-	const seconds = 2
+	const seconds = 3
 	recorder := traffic.RecordTimed(rateLook, count)
 	begin := time.Now()
 	err = pause(ctx, seconds*time.Second)
 	trace := recorder.Stop()[0]
 	least, mean = math.Inf(1), trace.Mbit(begin, begin.Add(seconds*time.Second))
-	for tenth := range 10 * seconds {
-		from := begin.Add(time.Duration(tenth) * rateSpan)
+	for from := begin; from.Before(begin.Add(seconds*time.Second - rateSpan)); from = from.Add(rateLook) {
 		mbit := trace.Mbit(from, from.Add(rateSpan))
 		least, most = min(least, mbit), max(most, mbit)
 	}

@@ -38,20 +38,6 @@ func TestParseSqueezes(t *testing.T) {
 	}
 }
 
-func TestParseCPUs(t *testing.T) {
-	for list, want := range map[string][]int{"0": {0}, "0-3": {0, 1, 2, 3}, "1,3-4,8": {1, 3, 4, 8}} {
-		got, err := parseCPUs(list)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v %s", list, err, diff)
-		}
-	}
-	for _, list := range []string{"", "a", "0-b"} {
-		if _, err := parseCPUs(list); err == nil {
-			t.Errorf("%q is a list", list)
-		}
-	}
-}
-
 func TestParseRuns(t *testing.T) {
 	got, err := parseRuns("          CPU0       CPU2\n      HI:  1 2\n  NET_TX:   3 4\n  NET_RX:  5  6\n")
 	if diff := cmp.Diff(map[int][2]uint64{0: {5, 3}, 2: {6, 4}}, got); diff != "" || err != nil {

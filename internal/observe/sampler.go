@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
 )
 
 // A sampler looks some times a second at what runs on each CPU.
@@ -153,31 +153,9 @@ func OnlineCPUs() ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find CPUs: %w", err)
 	}
-	cpus, err := parseCPUs(strings.TrimSpace(string(text)))
+	cpus, err := plan.ParseCPUs(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("find CPUs: %w", err)
-	}
-	return cpus, nil
-}
-
-// parseCPUs reads a list such as 0-3,8.
-func parseCPUs(list string) (cpus []int, err error) {
-	for part := range strings.SplitSeq(list, ",") {
-		low, high, isRange := strings.Cut(part, "-")
-		if !isRange {
-			high = low
-		}
-		from, err := strconv.Atoi(low)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no list of CPUs", list)
-		}
-		to, err := strconv.Atoi(high)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no list of CPUs", list)
-		}
-		for cpu := from; cpu <= to; cpu++ {
-			cpus = append(cpus, cpu)
-		}
 	}
 	return cpus, nil
 }

@@ -14,7 +14,7 @@ package bpf
 //go:generate object socketIngress ../../../bpf/socket_ingress.bpf.c
 //go:generate object pace ../../../bpf/pace.bpf.c
 //go:generate object window ../../../bpf/window.bpf.c
-//go:generate object tcpMemory ../../../bpf/tcp_memory.bpf.c
+//go:generate object -type care tcpMemory ../../../bpf/tcp_memory.bpf.c
 //go:generate object tcpRefuse ../../../bpf/tcp_refuse.bpf.c
 //go:generate object relimit ../../../bpf/relimit.bpf.c
 //go:generate object retime ../../../bpf/retime.bpf.c

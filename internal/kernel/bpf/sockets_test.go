@@ -249,6 +249,12 @@ func atoi(t *testing.T, text string) uint32 {
 // borrow duplicates the first inet socket of another process.
 func borrow(t *testing.T, pid int) int {
 	t.Helper()
+	return borrowOne(t, pid, func(int) bool { return true })
+}
+
+// borrowOne is borrow for the first one of some.
+func borrowOne(t *testing.T, pid int, of func(fd int) bool) int {
+	t.Helper()
 	testutil.Needs(t, "pidfd")
 	p, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -260,12 +266,12 @@ func borrow(t *testing.T, pid int) int {
 		if err != nil {
 			continue
 		}
-		if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil && domain == unix.AF_INET {
+		if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil && domain == unix.AF_INET && of(fd) {
 			t.Cleanup(func() { unix.Close(fd) })
 			return fd
 		}
 		unix.Close(fd)
 	}
-	t.Fatalf("process %d has no inet socket", pid)
+	t.Fatalf("process %d has no such inet socket", pid)
 	return -1
 }

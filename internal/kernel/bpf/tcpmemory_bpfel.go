@@ -21,6 +21,14 @@ type tcpMemoryBound struct {
 	Refuse uint32
 }
 
+type tcpMemoryCare uint8
+
+const (
+	tcpMemoryCareWATCHED tcpMemoryCare = 0
+	tcpMemoryCareWHOLE   tcpMemoryCare = 1
+	tcpMemoryCareUNHEARD tcpMemoryCare = 2
+)
+
 type tcpMemoryContract struct {
 	_               structs.HostLayout
 	Priority        uint32
@@ -53,7 +61,7 @@ type tcpMemoryHolding struct {
 	OwnSndbuf  uint32
 	OwnRcvbuf  uint32
 	Locks      uint8
-	Care       uint8
+	Care       tcpMemoryCare
 	Word       uint8
 	Calm       uint8
 	Got        uint64
