@@ -34,7 +34,7 @@ const (
 	// and a limit is found within 300 ms.
 	bulkSettle = 400 * time.Millisecond
 	// bulkWindow is how long they are measured, and requests without them.
-	bulkWindow = 600 * time.Millisecond
+	bulkWindow = 1200 * time.Millisecond
 )
 
 // requests are 48 bytes every 2 ms: half a megabit per second of the limit.

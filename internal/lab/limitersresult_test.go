@@ -97,7 +97,7 @@ func TestLimitersEvidence(t *testing.T) {
 		"median 0.980, from 0.900 to 0.980 over 3 pairs",
 		"with 32: median 99.9, from 95 to 99.9 % of the limit; with 1: median 100.1, from 100.1 to 100.1 % of the limit; with 32 with ECN: median 99.9, from 95 to 99.9 % of the limit",
 		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, edt 0, weir 6",
-		"median 1.400, from 1.400 to 3.000 over 3 pairs; 300 requests each time",
+		"median 1.400, from 1.400 to 3.000 over 3 pairs; 600 requests each time",
 		"median 0.400, from 0.400 to 0.400 over 3 pairs; published: 0.36",
 	} {
 		if claims[i].Evidence != want {
