@@ -183,14 +183,14 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 // draw has what got through in each 100 ms drawn, until the window is over and most of several streams have stopped.
 func (l *ratesLab) draw(arm string, wire int, kind rateKind, repetition int, run ratesRun, begun time.Time, part func(from, to time.Time) float64) {
 	s := report.Series{
-		Plot: fmt.Sprintf("%s, in each %s: %s", ratesPlots[arm], rateSpan, kind.words), Name: l.rateWords(wire), Arm: arm, Repetition: repetition, Unit: "% of the limit",
+		Plot: fmt.Sprintf("%s, in each 100 ms: %s", ratesPlots[arm], kind.words), Name: l.rateWords(wire), Arm: arm, Repetition: repetition, Unit: "% of the limit",
 	}
 	end := run.counted.Add(l.window)
 	if kind.streams > 1 {
 		end = run.stopped.Add(soonLook)
 		s.Marks = []report.Mark{{Seconds: run.stopped.Sub(begun).Seconds(), Text: fmt.Sprintf("%d of %d stop", kind.streams-stays, kind.streams)}}
 	}
-	for from := begun; from.Before(end); from = from.Add(rateSpan) {
+	for from := begun; !from.Add(rateSpan).After(end); from = from.Add(rateSpan) {
 		s.Samples = append(s.Samples, [2]float64{from.Sub(begun).Seconds(), math.Round(10*part(from, from.Add(rateSpan))) / 10})
 	}
 	l.result.Series = append(l.result.Series, s)

@@ -24,3 +24,21 @@ func TestHoldingOf(t *testing.T) {
 		}
 	}
 }
+
+// A verdict is of all packets of its socket unless each goes by its headers, whatever else is said of the socket.
+func TestOfAll(t *testing.T) {
+	for link, want := range map[linkEgressLinkNumber]bool{
+		linkEgressLinkNumberEVERY_LINK:                                 true,
+		linkEgressLinkNumberEVERY_LINK | linkEgressLinkNumberDATAGRAMS: true,
+		linkEgressLinkNumberEVERY_LINK | linkEgressLinkNumberNESTED:    true,
+		linkEgressLinkNumberFIRST_LINK:                                 true,
+		linkEgressLinkNumberNO_LINK:                                    false,
+		linkEgressLinkNumberNO_LINK | linkEgressLinkNumberDATAGRAMS:    false,
+	} {
+		var k linkEgressKnown
+		k.Verdict.Link = uint16(link)
+		if got := k.ofAll(); got != want {
+			t.Errorf("%#x: of all packets is %v", link, got)
+		}
+	}
+}
