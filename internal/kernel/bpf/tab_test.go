@@ -15,8 +15,8 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// TestTab: whatever a paced connection sends is charged, or on its tab, which takes no more than a moment of its
-// pace; and most packets of one that sends little each go on it.
+// TestTab: whatever a paced connection sends is charged, or on its tab, which takes no more than a moment of the
+// limit; and packets of one that sends little each go on it.
 func TestTab(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	const bandwidth = 10_000_000_000
@@ -42,7 +42,7 @@ func TestTab(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// passed is what link_egress has seen, charged what the limit has, both in bytes, and after how many packets.
+	// passed is what link_egress has seen.
 	passed := func() (packets, bytes uint64) {
 		t.Helper()
 		counters, err := g.Counters(w.link.Index)
