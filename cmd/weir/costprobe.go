@@ -129,8 +129,8 @@ func (v *costView) probe(p *cost.Probe) string {
 	line("effective", p.Effective, "in this part of the time the loop computed")
 	line("apparent", p.Apparent, "the kernel charges the loop for this, and top shows it")
 	line("stolen", p.Stolen, "the difference: taken from the loop in its name")
-	line("by the meter", p.Metered, "interrupts for networking took this in the loop's name")
-	line("the meter", p.Meter, "its own programs took this besides")
+	line("by the meter", p.Metered, "interrupts for networking took this, and the meter itself")
+	line("  the meter", p.Meter, "of that its own programs took this")
 	if p.Ksoftirqd > 0.05 {
 		line("ksoftirqd", p.Ksoftirqd, "the kernel's thread for softirqs took this of the CPU besides")
 	}

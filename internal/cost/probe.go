@@ -10,8 +10,8 @@ type Probe struct {
 	Apparent      float64 `json:"apparent_percent"`     // of the CPU's time, that the kernel charged the loop for
 	Effective     float64 `json:"effective_percent"`    // that it computed
 	Stolen        float64 `json:"stolen_percent"`       // the difference: taken from it in its own name
-	Metered       float64 `json:"stolen_percent_meter"` // what interrupts for networking took in its name, by the meter
-	Meter         float64 `json:"meter_percent"`        // what the meter's own programs took, which is taken from the loop as well
+	Metered       float64 `json:"stolen_percent_meter"` // the same by the meter: what interrupts for networking took, and the meter itself
+	Meter         float64 `json:"meter_percent"`        // of that what the meter's own programs took
 	Ksoftirqd     float64 `json:"ksoftirqd_percent"`    // what the kernel's thread for softirqs took of the CPU, by the meter
 	Owners        []Party `json:"owners"`               // for whose packets the loop was interrupted
 
@@ -39,8 +39,8 @@ func Judge(cpu int, pid uint32, l Loop, r *Reading, names Names) *Probe {
 			owners.add(names.Owner(row.Owner), stolen, row.Packets)
 		}
 	}
-	p.Metered, p.Ksoftirqd = percent(lost.Stolen(), l.Elapsed), percent(thread.Stolen(), r.At)
-	p.Meter = percent(r.ownOn(cpu), r.At)
+	p.Meter, p.Ksoftirqd = percent(r.ownOn(cpu), r.At), percent(thread.Stolen(), r.At)
+	p.Metered = percent(lost.Stolen(), l.Elapsed) + p.Meter
 	p.Owners = parties(owners)
 	return p
 }
