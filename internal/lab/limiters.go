@@ -84,7 +84,7 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 		}
 	}
 	if arm != "none" {
-		if err := l.byTurns(ctx, arm, repetition, l.limits[0]); err != nil {
+		if err := l.byTurns(ctx, arm, l.limits[0]); err != nil {
 			return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
 		}
 	}

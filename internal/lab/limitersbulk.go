@@ -89,7 +89,8 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of b
 	suffix := of.suffix
 	l.measured(arm, "marks"+suffix, "", float64(now-marked))
 	l.measured(arm, "mbit"+suffix, "Mbit/s", b.trace.Mbit(b.start, b.end))
-	l.measured(arm, "retransmits"+suffix, "", float64(b.again))
+	l.measured(arm, "retransmits"+suffix, "", float64(b.again.Segments))
+	l.measured(arm, "retransmits_needless"+suffix, "", float64(b.again.Needless))
 	if arm != "none" {
 		l.measured(arm, "rr_p99_ms"+suffix, "ms", b.latency.P99.Seconds()*1e3)
 		// Its streams would leave the others no room on the scale.
@@ -109,7 +110,7 @@ func (l *limitersLab) ecn(ask bool) error {
 // A bulked is what streams did in a window.
 type bulked struct {
 	trace      traffic.Trace
-	again      uint64 // segments sent again since they began
+	again      traffic.Resent // since they began
 	latency    traffic.Latency
 	start, end time.Time
 }
@@ -129,7 +130,7 @@ func (l *limitersLab) watchBulk(ctx context.Context, ask bool) (b bulked, err er
 	err = pause(ctx, bulkWindow)
 	b.trace = recorder.Stop()[0]
 	if err == nil {
-		b.again, err = l.sender.Retransmits(ctx)
+		b.again, err = l.sender.Resent(ctx)
 	}
 	asker.Wait()
 	return b, errors.Join(err, unanswered)

@@ -17,7 +17,7 @@ type limitersRun struct {
 	none, ifb, weir float64 // packets/s
 	free            float64 // Mbit/s without a limit
 	many, one       float64 // Mbit/s under Weir's: 32 flows, and one
-	again           float64 // segments
+	again, needless float64 // segments
 	idle, beside    float64 // ms
 }
 
@@ -47,6 +47,7 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 		for suffix, mbit := range map[string]float64{"": r.many, "_1": r.one, "_ecn": r.many} {
 			l.measured("weir", "mbit"+suffix, "Mbit/s", mbit)
 			l.measured("weir", "retransmits"+suffix, "", r.again)
+			l.measured("weir", "retransmits_needless"+suffix, "", r.needless)
 		}
 		l.measured("weir", "rr_idle_p99_ms", "ms", 1e3) // nothing is compared with it
 		l.measured("weir", "rr_p99_ms", "ms", r.beside)
@@ -72,6 +73,7 @@ func TestLimitersClaims(t *testing.T) {
 		"one flow gets less":         {func(r *limitersRun) { r.one = 98.9 }, nil, "kept broken kept kept kept"},
 		"the line is hardly more":    {func(r *limitersRun) { r.free = 124 }, nil, "kept open open open kept"},
 		"a segment is sent again":    {func(r *limitersRun) { r.again = 1 }, nil, "kept kept broken kept kept"},
+		"one that had arrived":       {func(r *limitersRun) { r.again, r.needless = 1, 1 }, nil, "kept kept kept kept kept"},
 		"requests wait":              {func(r *limitersRun) { r.beside = 0.16 }, nil, "kept kept kept broken kept"},
 		"an ifb costs nothing":       {func(r *limitersRun) { r.ifb = 1.1e6 }, nil, "kept kept kept kept broken"},
 		"an ifb is no different":     {func(r *limitersRun) { r.ifb = 1e6 }, nil, "kept kept kept kept open"},
@@ -91,12 +93,12 @@ func TestLimitersClaims(t *testing.T) {
 func TestLimitersEvidence(t *testing.T) {
 	slow, lossy := goodLimiters, goodLimiters
 	slow.weir, slow.many, slow.beside = 9e5, 95, 0.3
-	lossy.again = 2
+	lossy.again, lossy.needless = 2, 1
 	claims := limitersJudged(t, nil, goodLimiters, slow, lossy).result.Claims
 	for i, want := range []string{
 		"median 0.980, from 0.900 to 0.980 over 3 pairs",
 		"with 32: median 99.9, from 95 to 99.9 % of the limit; with 1: median 100.1, from 100.1 to 100.1 % of the limit; with 32 with ECN: median 99.9, from 95 to 99.9 % of the limit",
-		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, edt 0, weir 6",
+		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, edt 0, weir 6 (3 had arrived)",
 		"median 1.400, from 1.400 to 3.000 over 3 pairs; 600 requests each time",
 		"median 0.400, from 0.400 to 0.400 over 3 pairs; published: 0.36",
 	} {

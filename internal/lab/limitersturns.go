@@ -27,35 +27,50 @@ func (l *limitersLab) turns() traffic.Turns {
 // lines are the two wires between the hosts of the limiters lab.
 type lines [2]struct{ near, far hosts.Plug }
 
-// of is which of the lines has the limit in a repetition: each has it as often as the other.
-func (l *lines) of(repetition int) (limited, free int) { return repetition % 2, (repetition + 1) % 2 }
-
-// byTurns floods both lines, one of which has the limit, and notes what arrives over each.
-func (l *limitersLab) byTurns(ctx context.Context, arm string, repetition int, limit policy.Rate) error {
-	limited, free := l.lines.of(repetition)
+// byTurns floods both lines, first the one of which has the limit and then the other, and notes what arrives over
+// those with it and without.
+func (l *limitersLab) byTurns(ctx context.Context, arm string, limit policy.Rate) error {
 	usual := l.line
-	l.line = l.lines[limited].near
 	defer func() { l.line = usual }()
-	return l.under(ctx, arm, limit, func() error {
-		var before, after [2]uint64
-		if err := l.received(&before); err != nil {
+	var with, without uint64
+	for limited := range l.lines {
+		l.line = l.lines[limited].near
+		err := l.under(ctx, arm, limit, func() error {
+			arrived, err := l.alternate(ctx, limited)
+			with, without = with+arrived[limited], without+arrived[1-limited]
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		sinks, turns := l.sinks(), l.turns()
-		if err := l.sender.Alternate(ctx, sinks[limited], sinks[free], floodSockets, datagram, turns); err != nil {
-			return err
-		}
-		if err := pause(ctx, drained); err != nil {
-			return err
-		}
-		if err := l.received(&after); err != nil {
-			return err
-		}
-		all := (time.Duration(turns.Rounds) * turns.Slice).Seconds()
-		l.measured(arm, "pps_by_turns", "packets/s", float64(after[limited]-before[limited])/all)
-		l.measured(arm, "pps_by_turns_none", "packets/s", float64(after[free]-before[free])/all)
-		return nil
-	})
+	}
+	turns := l.turns()
+	all := (time.Duration(len(l.lines)*turns.Rounds) * turns.Slice).Seconds()
+	l.measured(arm, "pps_by_turns", "packets/s", float64(with)/all)
+	l.measured(arm, "pps_by_turns_none", "packets/s", float64(without)/all)
+	return nil
+}
+
+// alternate floods the lines by turns, one of them first, and returns how many packets arrived over each.
+func (l *limitersLab) alternate(ctx context.Context, first int) (packets [2]uint64, err error) {
+	var before, after [2]uint64
+	if err := l.received(&before); err != nil {
+		return packets, err
+	}
+	sinks := l.sinks()
+	if err := l.sender.Alternate(ctx, sinks[first], sinks[1-first], floodSockets, datagram, l.turns()); err != nil {
+		return packets, err
+	}
+	if err := pause(ctx, drained); err != nil {
+		return packets, err
+	}
+	if err := l.received(&after); err != nil {
+		return packets, err
+	}
+	for i := range packets {
+		packets[i] = after[i] - before[i]
+	}
+	return packets, nil
 }
 
 // received counts what has arrived over both lines.

@@ -129,8 +129,9 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 	if kind.streams == 0 {
 		return nil
 	}
-	l.measured(arm, "retransmits_"+name, "", float64(run.again))
-	l.measured(arm, "retransmits_start_"+name, "", float64(run.atFirst))
+	l.measured(arm, "retransmits_"+name, "", float64(run.again.Segments))
+	l.measured(arm, "retransmits_needless_"+name, "", float64(run.again.Needless))
+	l.measured(arm, "retransmits_start_"+name, "", float64(run.atFirst.Segments))
 	if kind.streams > 1 {
 		l.measured(arm, "jain_"+l.rateName(wire), "", run.jain)
 	}

@@ -32,6 +32,7 @@ func ratesJudged(t *testing.T, but map[string]float64) *ratesLab {
 			}
 			for _, kind := range streaming {
 				measured(arm, "retransmits_"+kind.name+"_"+rate, 0)
+				measured(arm, "retransmits_needless_"+kind.name+"_"+rate, 0)
 				measured(arm, "settled_"+kind.name+"_"+rate, 20)
 				measured(arm, "highest_"+kind.name+"_"+rate, 100.5)
 			}
@@ -58,6 +59,7 @@ func TestRatesClaims(t *testing.T) {
 		"some flows have more":       {map[string]float64{"container jain_10mbit": 0.98}, "kept kept kept kept broken kept kept kept"},
 		"that nobody paces may":      {map[string]float64{"ingress jain_10mbit": 0.5, "ingress retransmits_tcp_1_10mbit": 50}, "kept kept kept kept kept kept kept kept"},
 		"a segment is sent again":    {map[string]float64{"egress retransmits_tcp_32_10mbit": 1}, "kept kept kept kept kept broken kept kept"},
+		"one that had arrived":       {map[string]float64{"egress retransmits_tcp_32_10mbit": 1, "egress retransmits_needless_tcp_32_10mbit": 1}, "kept kept kept kept kept kept kept kept"},
 		"they settle late":           {map[string]float64{"egress settled_tcp_32_fastest": 310}, "kept kept kept kept kept kept broken kept"},
 		"late after others' end":     {map[string]float64{"container settled_stop_10mbit": 310}, "kept kept kept kept kept kept broken kept"},
 		"a window has more than 102": {map[string]float64{"egress highest_tcp_1_10mbit": 102.1}, "kept kept kept kept kept kept kept broken"},

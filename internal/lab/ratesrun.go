@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weir-net/weir/internal/lab/traffic"
 	"github.com/weir-net/weir/internal/policy"
 )
 
@@ -40,11 +41,11 @@ func (l *ratesLab) stop(ctx context.Context) (err error) {
 
 // A ratesRun is what traffic did.
 type ratesRun struct {
-	counted time.Time // when the window began
-	stopped time.Time // when some of the streams had stopped
-	atFirst uint64    // segments sent again before that
-	again   uint64    // and in it
-	jain    float64   // Jain's index of the streams
+	counted time.Time      // when the window began
+	stopped time.Time      // when some of the streams had stopped
+	atFirst traffic.Resent // before that
+	again   traffic.Resent // and in it
+	jain    float64        // Jain's index of the streams
 }
 
 // runTraffic runs traffic through the window, then stops most of several streams, and all in the end.
@@ -74,7 +75,7 @@ func (l *ratesLab) runTraffic(ctx context.Context, wire int, kind rateKind, limi
 	if run.again, err = l.again(ctx); err != nil {
 		return run, err
 	}
-	run.again -= run.atFirst
+	run.again = run.again.Since(run.atFirst)
 	if kind.streams > 1 {
 		if _, err := l.senders[1].Stop(ctx); err != nil {
 			return run, err
@@ -90,13 +91,13 @@ func (l *ratesLab) runTraffic(ctx context.Context, wire int, kind rateKind, limi
 	return run, l.quiet(ctx)
 }
 
-// again is how many segments have been sent again so far.
-func (l *ratesLab) again(ctx context.Context) (segments uint64, err error) {
+// again is what has been sent again so far.
+func (l *ratesLab) again(ctx context.Context) (all traffic.Resent, err error) {
 	for _, w := range l.senders {
-		n, failed := w.Retransmits(ctx)
-		segments, err = segments+n, errors.Join(err, failed)
+		resent, failed := w.Resent(ctx)
+		all, err = all.Plus(resent), errors.Join(err, failed)
 	}
-	return segments, err
+	return all, err
 }
 
 // quiet waits until nothing arrives any more.

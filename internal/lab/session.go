@@ -98,6 +98,13 @@ func (s *session) values(arm, metric string) []float64 {
 	return nil
 }
 
+func sum(values []float64) (all float64) {
+	for _, v := range values {
+		all += v
+	}
+	return all
+}
+
 // ratio notes how the samples of two arms, or two metrics, compare.
 func (s *session) ratio(name string, over, under []float64) (report.Ratio, bool) {
 	ratio, ok := report.PairRatios(over, under)

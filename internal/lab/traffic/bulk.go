@@ -92,14 +92,30 @@ func (s *Streams) Stop() uint64 {
 	return s.sent.Load()
 }
 
-// Retransmits is how many segments TCP has sent again so far; 0 after Stop.
-func (s *Streams) Retransmits() (segments uint64) {
+// Resent is what TCP has sent again.
+type Resent struct {
+	Segments uint64 `json:"segments"`
+	Needless uint64 `json:"needless"` // of these had arrived before: the receiver says so (D-SACK)
+}
+
+// Plus returns the sums.
+func (r Resent) Plus(other Resent) Resent {
+	return Resent{Segments: r.Segments + other.Segments, Needless: r.Needless + other.Needless}
+}
+
+// Since returns what was sent again since then.
+func (r Resent) Since(then Resent) Resent {
+	return Resent{Segments: r.Segments - then.Segments, Needless: r.Needless - then.Needless}
+}
+
+// Resent is what TCP has sent again so far; nothing after Stop.
+func (s *Streams) Resent() (all Resent) {
 	for _, conn := range s.conns {
 		if info := tcpInfo(conn); info != nil {
-			segments += uint64(info.Total_retrans)
+			all = all.Plus(Resent{Segments: uint64(info.Total_retrans), Needless: uint64(info.Dsack_dups)})
 		}
 	}
-	return segments
+	return all
 }
 
 // pump sends until the connection is closed under it.

@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -69,9 +70,9 @@ func TestSendUntilStop(t *testing.T) {
 	}
 }
 
-// TestRetransmits: a queue that is too short for two streams makes TCP send again,
+// TestResent: a queue that is too short for two streams makes TCP send again,
 // and TCP itself counts that, in a worker too.
-func TestRetransmits(t *testing.T) {
+func TestResent(t *testing.T) {
 	testutil.Needs(t, "tbf qdisc")
 	ns := testutil.NewNamespace(t)
 	serve(t, ns.Path(), 5201)
@@ -84,24 +85,59 @@ func TestRetransmits(t *testing.T) {
 	if err := w.Send(ctx, Where{To: local(5201), Pace: 20e6}, 2); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := w.Retransmits(ctx); err != nil || n != 0 {
-		t.Errorf("without a loss %d segments were sent again, %v", n, err)
+	if n := resent(t, w); n != (Resent{}) {
+		t.Errorf("without a loss %+v was sent again", n)
 	}
 	ns.Output("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "5mbit", "burst", "70000", "limit", "70000")
-	again := uint64(0)
-	for range 100 {
-		if again, err = w.Retransmits(ctx); err != nil || again > 0 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if err != nil || again == 0 {
-		t.Errorf("%d segments were sent again, %v", again, err)
-	}
+	eventually(t, "what was lost is sent again", func() bool {
+		n := resent(t, w)
+		return n.Segments > n.Needless
+	})
 	if _, err := w.Stop(ctx); err != nil {
 		t.Error(err)
 	}
-	if n, err := w.Retransmits(ctx); err != nil || n != 0 {
-		t.Errorf("after the stop %d segments, %v", n, err)
+	if n := resent(t, w); n != (Resent{}) {
+		t.Errorf("after the stop %+v", n)
+	}
+}
+
+func resent(t *testing.T, w *Worker) Resent {
+	t.Helper()
+	n, err := w.Resent(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestNeedless: where answers wait, TCP sends again what has arrived, and learns so.
+func TestNeedless(t *testing.T) {
+	testutil.Needs(t, "tbf qdisc")
+	near, far := testutil.NewNamespace(t), testutil.NewNamespace(t)
+	near.Output("ip", "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", far.Path())
+	for ns, dev := range map[*testutil.Namespace][2]string{near: {"near", "10.99.0.1/24"}, far: {"far", "10.99.0.2/24"}} {
+		ns.Output("ip", "addr", "add", dev[1], "dev", dev[0])
+		ns.Output("ip", "link", "set", dev[0], "up")
+	}
+	to := netip.MustParseAddrPort("10.99.0.2:5201")
+	s, err := Serve(far.Path(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w, err := StartWorker(near.Path(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Send(t.Context(), Where{To: to, Pace: 20e6}, 2); err != nil {
+		t.Fatal(err)
+	}
+	far.Output("tc", "qdisc", "add", "dev", "far", "root", "tbf", "rate", "1kbit", "burst", "2000", "limit", "100000")
+	eventually(t, "what waits for its answer is sent again", func() bool { return resent(t, w).Segments > 0 })
+	far.Output("tc", "qdisc", "del", "dev", "far", "root")
+	eventually(t, "the sender knows that it had arrived", func() bool { return resent(t, w).Needless > 0 })
+	if n := resent(t, w); n.Needless > n.Segments {
+		t.Errorf("%+v was sent again", n)
 	}
 }

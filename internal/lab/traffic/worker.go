@@ -30,7 +30,7 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string        `json:"verb"` // send, flood, alternate, stuff, stop, retransmits, connect, ask, move, talk, speak, hang up, echo, receive, received, pass or passed
+	Verb       string        `json:"verb"` // send, flood, alternate, stuff, stop, resent, connect, ask, move, talk, speak, hang up, echo, receive, received, pass or passed
 	To         string        `json:"to,omitempty"`
 	Other      string        `json:"other,omitempty"`   // where every other turn goes
 	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
@@ -45,13 +45,13 @@ type order struct {
 }
 
 type answer struct {
-	Error       string   `json:"error,omitempty"`
-	Sent        uint64   `json:"sent,omitempty"` // bytes or datagrams that the kernel took
-	Retransmits uint64   `json:"retransmits,omitempty"`
-	Latency     Latency  `json:"latency,omitzero"`
-	Spoken      []Spoken `json:"spoken,omitempty"`
-	Passed      []Passed `json:"passed,omitempty"`
-	Received    Received `json:"received,omitzero"`
+	Error    string   `json:"error,omitempty"`
+	Sent     uint64   `json:"sent,omitempty"` // bytes or datagrams that the kernel took
+	Resent   Resent   `json:"resent,omitzero"`
+	Latency  Latency  `json:"latency,omitzero"`
+	Spoken   []Spoken `json:"spoken,omitempty"`
+	Passed   []Passed `json:"passed,omitempty"`
+	Received Received `json:"received,omitzero"`
 }
 
 // StartWorker starts a worker that is born in a cgroup (a v2 directory; ""
@@ -200,10 +200,10 @@ func (w *Worker) Stop(ctx context.Context) (sent uint64, err error) {
 	return a.Sent, err
 }
 
-// Retransmits is how many segments of what Send began were sent again so far.
-func (w *Worker) Retransmits(ctx context.Context) (segments uint64, err error) {
-	a, err := w.ask(ctx, order{Verb: "retransmits"})
-	return a.Retransmits, err
+// Resent is what was sent again so far of what Send began.
+func (w *Worker) Resent(ctx context.Context) (Resent, error) {
+	a, err := w.ask(ctx, order{Verb: "resent"})
+	return a.Resent, err
 }
 
 // Connect makes the worker open a connection to ask over, in place of the one

@@ -88,9 +88,9 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 		err = w.pass(ctx, o)
 	case "passed":
 		a.Passed = w.passed()
-	case "retransmits":
+	case "resent":
 		if w.streams != nil {
-			a.Retransmits = w.streams.Retransmits()
+			a.Resent = w.streams.Resent()
 		}
 	case "stop":
 		a.Sent, err = w.stop()
