@@ -38,7 +38,7 @@ func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind
 			limit = policy.Rate(known[0]) * 1_000_000
 		} else {
 			var err error
-			if limit, err = l.findFastest(ctx, wire, kind); err != nil {
+			if limit, err = l.findFastest(ctx, arm, wire, kind); err != nil {
 				return err
 			}
 			l.measured(arm, name, "Mbit/s", float64(limit)/1e6)
@@ -48,57 +48,48 @@ func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind
 }
 
 // findFastest finds the fastest limit that this host carries: from what passes without one on, less and less
-// until its senders, who hold themselves to that, are carried at any time. So what it finds does not
-// depend on how well a limit is kept.
-func (l *ratesLab) findFastest(ctx context.Context, wire int, kind rateKind) (limit policy.Rate, err error) {
-	const less = 0.75
-	c, err := l.carries(ctx, wire, kind, policy.MaxEgress, false)
-	for mbit := c.mean; err == nil; {
+// until it is carried at any time.
+func (l *ratesLab) findFastest(ctx context.Context, arm string, wire int, kind rateKind) (limit policy.Rate, err error) {
+	const less, about = 0.75, 0.02
+	_, mbit, _, err := l.carries(ctx, wire, kind, policy.MaxEgress)
+	for err == nil {
 		mbit *= less
 		limit = max(policy.Rate(mbit), 1) * 1_000_000
 		if limit <= slowest {
 			return slowest, nil // it is told there that this is too much as well
 		}
-		if c, err = l.carries(ctx, wire, kind, limit, true); c.all(float64(limit) / 1e6) {
+		var least, most float64
+		err = l.under(ctx, arm, wire, limit, func() (err error) {
+			least, _, most, err = l.carries(ctx, wire, kind, limit)
+			return err
+		})
+		if least >= (1-about)*mbit && most <= (1+about)*mbit {
 			break
 		}
 	}
 	return limit, err
 }
 
-// carried is what got through, Mbit/s: in the slowest tenth of a second, in the mean, and in the fastest.
-type carried struct{ least, mean, most float64 }
-
-// all says whether that is all that was sent, at any time.
-func (c carried) all(mbit float64) bool {
-	const mean, span = 0.005, 0.02
-	return math.Abs(c.mean-mbit) <= mean*mbit && c.least >= (1-span)*mbit && c.most <= (1+span)*mbit
-}
-
-// carries is what gets through for three seconds of as much as there is, or of a rate that the senders keep themselves.
-func (l *ratesLab) carries(ctx context.Context, wire int, kind rateKind, rate policy.Rate, paced bool) (c carried, err error) {
+// carries is what gets through for three seconds, Mbit/s: in the slowest tenth of one, in the mean, and in the fastest.
+func (l *ratesLab) carries(ctx context.Context, wire int, kind rateKind, limit policy.Rate) (least, mean, most float64, err error) {
 	count := l.count(ctx, kind)
-	send := l.start
-	if paced {
-		send = l.startPaced
-	}
-	if err := send(ctx, wire, kind, rate); err != nil {
-		return c, err
+	if err := l.start(ctx, wire, kind, limit); err != nil {
+		return 0, 0, 0, err
 	}
 	if err := pause(ctx, settle); err != nil {
-		return c, err
+		return 0, 0, 0, err
 	}
 	const seconds = 3
 	recorder := traffic.RecordTimed(rateLook, count)
 	begin := time.Now()
 	err = pause(ctx, seconds*time.Second)
 	trace := recorder.Stop()[0]
-	c = carried{least: math.Inf(1), mean: trace.Mbit(begin, begin.Add(seconds*time.Second))}
+	least, mean = math.Inf(1), trace.Mbit(begin, begin.Add(seconds*time.Second))
 	for from := begin; from.Before(begin.Add(seconds*time.Second - rateSpan)); from = from.Add(rateLook) {
 		mbit := trace.Mbit(from, from.Add(rateSpan))
-		c.least, c.most = min(c.least, mbit), max(c.most, mbit)
+		least, most = min(least, mbit), max(most, mbit)
 	}
-	return c, errors.Join(err, l.stop(ctx), l.quiet(ctx))
+	return least, mean, most, errors.Join(err, l.stop(ctx), l.quiet(ctx))
 }
 
 // count counts bytes on the wire of what the receiver gets from now on, and says when.

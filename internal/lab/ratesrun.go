@@ -19,27 +19,10 @@ func startingUp(limit policy.Rate, kind rateKind) time.Duration {
 // start sends traffic by both senders: of several streams some are the first one's.
 func (l *ratesLab) start(ctx context.Context, wire int, kind rateKind, limit policy.Rate) error {
 	to := l.wires[wire].to
-	if kind.streams == 0 {
-		// Three times what the limit takes, and no more than a CPU can send beside who receives.
-		to.Pace = uint64(min(3*limit, limit+limit/2+200_000_000)) / uint64(floodSockets)
-	}
-	return l.send(ctx, to, kind)
-}
-
-// startPaced begins the same traffic at a rate that its senders keep themselves.
-func (l *ratesLab) startPaced(ctx context.Context, wire int, kind rateKind, rate policy.Rate) error {
-	to := l.wires[wire].to
-	if kind.streams == 0 {
-		to.Pace = uint64(rate) * fullDatagram / (fullDatagram + udpHeads) / uint64(floodSockets)
-	} else {
-		to.Pace = uint64(rate) * segment / (segment + tcpHeads) / uint64(kind.streams)
-	}
-	return l.send(ctx, to, kind)
-}
-
-func (l *ratesLab) send(ctx context.Context, to traffic.Where, kind rateKind) error {
 	switch kind.streams {
 	case 0:
+		// Three times what the limit takes, and no more than a CPU can send beside who receives.
+		to.Pace = uint64(min(3*limit, limit+limit/2+200_000_000)) / uint64(floodSockets)
 		return l.senders[0].Flood(ctx, to, floodSockets, fullDatagram)
 	case 1:
 		return l.senders[0].Send(ctx, to, 1)
