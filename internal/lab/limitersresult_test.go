@@ -73,7 +73,7 @@ func TestLimitersClaims(t *testing.T) {
 		"one flow gets less":         {func(r *limitersRun) { r.one = 98.9 }, nil, "kept broken kept kept kept"},
 		"the line is hardly more":    {func(r *limitersRun) { r.free = 124 }, nil, "kept open open open kept"},
 		"a segment is sent again":    {func(r *limitersRun) { r.again = 1 }, nil, "kept kept broken kept kept"},
-		"one that had arrived":       {func(r *limitersRun) { r.again, r.needless = 1, 1 }, nil, "kept kept kept kept kept"},
+		"one that had arrived":       {func(r *limitersRun) { r.again, r.needless = 1, 1 }, nil, "kept kept broken kept kept"},
 		"requests wait":              {func(r *limitersRun) { r.beside = 0.16 }, nil, "kept kept kept broken kept"},
 		"an ifb costs nothing":       {func(r *limitersRun) { r.ifb = 1.1e6 }, nil, "kept kept kept kept broken"},
 		"an ifb is no different":     {func(r *limitersRun) { r.ifb = 1e6 }, nil, "kept kept kept kept open"},

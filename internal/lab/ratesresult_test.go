@@ -49,20 +49,20 @@ func TestRatesClaims(t *testing.T) {
 		but  map[string]float64
 		want string
 	}{
-		"good":                       {nil, "kept kept kept kept kept kept kept kept"},
-		"just enough":                {map[string]float64{"egress tcp_1_10mbit": 99, "container udp_fastest": 101}, "kept kept kept kept kept kept kept kept"},
-		"one flow lacks":             {map[string]float64{"egress tcp_1_10mbit": 98.9}, "broken kept kept kept kept kept kept kept"},
-		"UDP has too much":           {map[string]float64{"container udp_fastest": 101.1}, "kept broken kept kept kept kept kept kept"},
-		"UDP is not received":        {map[string]float64{"ingress udp_10mbit": 98}, "kept kept broken kept kept kept kept kept"},
-		"TCP is received in bursts":  {map[string]float64{"ingress tcp_32_fastest": 104}, "kept kept kept kept kept kept kept kept"},
-		"TCP is not received":        {map[string]float64{"ingress tcp_1_10mbit": 94}, "kept kept kept broken kept kept kept kept"},
-		"some flows have more":       {map[string]float64{"container jain_10mbit": 0.98}, "kept kept kept kept broken kept kept kept"},
-		"that nobody paces may":      {map[string]float64{"ingress jain_10mbit": 0.5, "ingress retransmits_tcp_1_10mbit": 50}, "kept kept kept kept kept kept kept kept"},
-		"a segment is sent again":    {map[string]float64{"egress retransmits_tcp_32_10mbit": 1}, "kept kept kept kept kept broken kept kept"},
-		"one that had arrived":       {map[string]float64{"egress retransmits_tcp_32_10mbit": 1, "egress retransmits_needless_tcp_32_10mbit": 1}, "kept kept kept kept kept kept kept kept"},
-		"they settle late":           {map[string]float64{"egress settled_tcp_32_fastest": 310}, "kept kept kept kept kept kept broken kept"},
-		"late after others' end":     {map[string]float64{"container settled_stop_10mbit": 310}, "kept kept kept kept kept kept broken kept"},
-		"a window has more than 102": {map[string]float64{"egress highest_tcp_1_10mbit": 102.1}, "kept kept kept kept kept kept kept broken"},
+		"good":                               {nil, "kept kept kept kept kept kept kept kept"},
+		"just enough":                        {map[string]float64{"egress tcp_1_10mbit": 99, "container udp_fastest": 101}, "kept kept kept kept kept kept kept kept"},
+		"one flow lacks":                     {map[string]float64{"egress tcp_1_10mbit": 98.9}, "broken kept kept kept kept kept kept kept"},
+		"UDP has too much":                   {map[string]float64{"container udp_fastest": 101.1}, "kept broken kept kept kept kept kept kept"},
+		"UDP is not received":                {map[string]float64{"ingress udp_10mbit": 98}, "kept kept broken kept kept kept kept kept"},
+		"TCP is received in bursts":          {map[string]float64{"ingress tcp_32_fastest": 104}, "kept kept kept kept kept kept kept kept"},
+		"TCP is not received":                {map[string]float64{"ingress tcp_1_10mbit": 94}, "kept kept kept broken kept kept kept kept"},
+		"some flows have more":               {map[string]float64{"container jain_10mbit": 0.98}, "kept kept kept kept broken kept kept kept"},
+		"that nobody paces may":              {map[string]float64{"ingress jain_10mbit": 0.5, "ingress retransmits_tcp_1_10mbit": 50}, "kept kept kept kept kept kept kept kept"},
+		"a segment is sent again":            {map[string]float64{"egress retransmits_tcp_32_10mbit": 1}, "kept kept kept kept kept broken kept kept"},
+		"one that had arrived is sent again": {map[string]float64{"egress retransmits_tcp_32_10mbit": 1, "egress retransmits_needless_tcp_32_10mbit": 1}, "kept kept kept kept kept broken kept kept"},
+		"they settle late":                   {map[string]float64{"egress settled_tcp_32_fastest": 310}, "kept kept kept kept kept kept broken kept"},
+		"late after others' end":             {map[string]float64{"container settled_stop_10mbit": 310}, "kept kept kept kept kept kept broken kept"},
+		"a window has more than 102":         {map[string]float64{"egress highest_tcp_1_10mbit": 102.1}, "kept kept kept kept kept kept kept broken"},
 	} {
 		l := ratesJudged(t, c.but)
 		if got := verdicts(l.result.Claims); got != c.want {
