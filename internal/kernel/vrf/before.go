@@ -16,7 +16,7 @@ import (
 // before is what holds for all VRFs of a namespace, as it was without ours.
 type before struct {
 	Sysctls    map[string]string  `json:"sysctls"`
-	L3mdev     map[uint8]bool     `json:"l3mdev"`      // family -> there was such a rule
+	L3mdev     map[uint8]bool     `json:"l3mdev"`      // family -> there was a rule where the kernel makes its own
 	LocalFirst map[uint8][]uint32 `json:"local_first"` // family -> priorities of the local table before it
 	LocalLast  map[uint8][]uint32 `json:"local_last"`  // and after it
 }
@@ -37,10 +37,11 @@ func lookBefore() (*before, error) {
 		b.Sysctls[name] = value
 	}
 	for _, f := range families() {
-		var err error
-		if b.L3mdev[f], b.LocalFirst[f], b.LocalLast[f], err = rulesAre(f); err != nil {
+		l3mdev, first, last, err := rulesAre(f)
+		if err != nil {
 			return nil, err
 		}
+		b.L3mdev[f], b.LocalFirst[f], b.LocalLast[f] = slices.Contains(l3mdev, l3mdevPriority), first, last
 	}
 	return b, nil
 }

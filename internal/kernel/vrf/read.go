@@ -100,7 +100,7 @@ func (m *memory) lacks() (lacks []string, err error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !l3mdev:
+		case len(l3mdev) == 0:
 			lacks = append(lacks, "no rule asks the tables of VRFs"+ofFamily(family))
 		case len(first) > 0 || len(last) == 0:
 			lacks = append(lacks, "the local table is not asked after those of VRFs"+ofFamily(family))

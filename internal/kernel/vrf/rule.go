@@ -114,17 +114,18 @@ func deleteRule(m message) error {
 	return send(unix.RTM_DELRULE, 0, m.without(fraProtocol), unix.ENOENT, unix.EAFNOSUPPORT, unix.EOPNOTSUPP)
 }
 
-// rulesAre says what the rules of a family are like: whether the tables of VRFs are asked, and
-// at which priorities the local table is before and after them.
-func rulesAre(family uint8) (l3mdev bool, localFirst, localLast []uint32, err error) {
+// rulesAre says at which priorities the rules of a family ask the tables of VRFs, no later than
+// the kernel's own does, and the local table before and after that.
+func rulesAre(family uint8) (l3mdev, localFirst, localLast []uint32, err error) {
 	all, err := listRules(family)
 	if err != nil {
-		return false, nil, nil, err
+		return nil, nil, nil, err
 	}
 	for _, m := range all {
 		r := ruleOf(m)
-		l3mdev = l3mdev || r.l3mdev
 		switch {
+		case r.l3mdev && r.priority <= l3mdevPriority:
+			l3mdev = append(l3mdev, r.priority)
 		case r.isLocal() && r.priority < l3mdevPriority:
 			localFirst = append(localFirst, r.priority)
 		case r.isLocal():
@@ -135,7 +136,7 @@ func rulesAre(family uint8) (l3mdev bool, localFirst, localLast []uint32, err er
 }
 
 // rules puts l3mdev before local. The kernel makes the first with the first VRF of a
-// namespace, and never again.
+// namespace, whatever else asks their tables, and never again.
 func (w *work) rules() error {
 	for _, family := range families() {
 		l3mdev, first, last, err := rulesAre(family)
@@ -151,7 +152,7 @@ func (w *work) rules() error {
 				return err
 			}
 		}
-		if !l3mdev {
+		if len(l3mdev) == 0 {
 			if err := w.step("ask the tables of VRFs by a rule"+ofFamily(family), func() error { return addRule(l3mdevRule(family)) }); err != nil {
 				return err
 			}
