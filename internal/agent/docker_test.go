@@ -19,7 +19,7 @@ func TestDockerVeth(t *testing.T) {
 	c := d.run(t, "sender")
 	d.unlimited(t, c, d.here)
 	d.apply(t, fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: 50Mbit}}\n", c.veth))
-	d.within50(t, d.received(t, c, d.here, 4))
+	d.within50(t, func() float64 { return d.received(t, c, d.here, 4) })
 	d.paced(t, 0)
 }
 
@@ -33,10 +33,10 @@ func TestDockerCgroup(t *testing.T) {
 	d.apply(t, d.limited())
 	d.send(t, first, d.there)
 	time.Sleep(time.Second)
-	d.within50(t, d.arrives(t, 2*time.Second))
+	d.within50(t, func() float64 { return d.arrives(t, 2*time.Second) })
 	d.send(t, d.run(t, "second"), d.there)
 	time.Sleep(time.Second)
-	d.within50(t, d.arrives(t, 2*time.Second))
+	d.within50(t, func() float64 { return d.arrives(t, 2*time.Second) })
 	d.paced(t, 0)
 }
 
@@ -50,7 +50,7 @@ func TestDockerOpen(t *testing.T) {
 	d.apply(t, d.limited())
 	time.Sleep(1500 * time.Millisecond)
 	dropped := d.dropped(t)
-	d.within50(t, d.arrives(t, 3*time.Second))
+	d.within50(t, func() float64 { return d.arrives(t, 3*time.Second) })
 	d.paced(t, dropped)
 }
 
@@ -72,9 +72,9 @@ func (d *dockyard) unlimited(t *testing.T, c container, to *testutil.Namespace) 
 	}
 }
 
-func (d *dockyard) within50(t *testing.T, rate float64) {
+func (d *dockyard) within50(t *testing.T, rate func() float64) {
 	t.Helper()
-	within(t, map[string]float64{"containers": rate}, map[string]float64{"containers": 50}, "containers")
+	within(t, func() map[string]float64 { return map[string]float64{"containers": rate()} }, map[string]float64{"containers": 50}, "containers")
 }
 
 // send has a container send to a namespace until the end of the test.

@@ -63,7 +63,7 @@ func (b *bench) judged(t *testing.T) plan.Judgement {
 }
 
 // TestLimit holds real iperf3 streams to a limit: TCP without a drop, UDP with as
-// many as it takes. A busy machine may send less, and never more.
+// many as it takes.
 func TestLimit(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
@@ -90,12 +90,10 @@ func TestLimit(t *testing.T) {
 			}
 			start(t, b.here, dir, nil, "iperf3", append([]string{"--client", to.String(), "--port", "5201", "--time", "60"}, args...)...)
 			untilBusy(t, b.rate)
-			rate := b.rate(t, 2*time.Second)
+			left := func() map[string]float64 { return map[string]float64{"what leaves": b.rate(t, 2*time.Second)} }
+			within(t, left, map[string]float64{"what leaves": limit}, "what leaves")
 			j := b.judged(t)
-			t.Logf("%.2f Mbit/s left; %s", rate, j.Evidence)
-			if rate > limit*1.02 || rate < limit/2 {
-				t.Errorf("%.2f Mbit/s left below a limit of %d", rate, limit)
-			}
+			t.Log(j.Evidence)
 			if j.Verdict != plan.Kept || j.Max.String() != "50Mbit" || j.Traffic.Bytes < limit*1e6/8 {
 				t.Errorf("status: %+v", j)
 			}

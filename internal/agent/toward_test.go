@@ -41,11 +41,10 @@ workloads:
 	limits := map[string]float64{"held": 50, "held toward 1": 20, "held toward 2": 100}
 	b.iperfClient(t, dir, 5201, 60)
 	untilBusy(t, below(b.Agent, "held toward 1"))
-	within(t, rates(t, b.Agent, 2*time.Second), limits, "held toward 1")
+	within(t, over(t, b.Agent, 2*time.Second), limits, "held toward 1")
 	start(t, b.here, dir, nil, "iperf3", "--client", far.IPv4.Addr().String(), "--port", "5202", "--time", "60")
 	untilBusy(t, below(b.Agent, "held toward 2"))
-	both := rates(t, b.Agent, 3*time.Second)
-	within(t, both, limits, "held")
+	both := within(t, over(t, b.Agent, 3*time.Second), limits, "held")
 	if both["held toward 2"] < 15 || both["held toward 3"] > 0 {
 		t.Errorf("the other address got %.2f Mbit/s, IPv6 %.2f", both["held toward 2"], both["held toward 3"])
 	}
@@ -62,7 +61,7 @@ workloads:
 	}
 	limits["held toward 2"] = 10
 	untilBusy(t, below(b.Agent, "held toward 2"))
-	within(t, rates(t, b.Agent, 3*time.Second), limits, "held toward 1", "held toward 2")
+	within(t, over(t, b.Agent, 3*time.Second), limits, "held toward 1", "held toward 2")
 	dropsNothing(t, b.Agent)
 }
 
