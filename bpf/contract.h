@@ -216,8 +216,9 @@ struct flow {
 	__u64 used;    /* bytes since then, each times the load */
 	__u64 fresh;   /* bytes since then */
 	__u64 size;    /* of its last packet */
-	__u32 low;     /* its use fell at the last vote, which was not believed */
-	__u32 exact;   /* a bucket holds it: it never uses more than its share */
+	__u16 low;	/* its use fell at the last vote, which was not believed */
+	__u16 exact;	/* something else holds it to its share: it counts as no more than that */
+	__u32 measured; /* its use at the last vote as it was, twice the unit at most; 0: widen has seen it */
 };
 
 /*
@@ -321,7 +322,6 @@ struct paced {
 	__u64 limits;  /* the sum of those of which its pace is the least share, bytes a second */
 	__u64 heard;   /* when TCP last told of a round trip, ns */
 	__u64 nearest; /* its shortest round trip so far, ns */
-	__u64 judged;  /* the vote by which its window was widened last, ns */
 	__u64 unpaced; /* bytes that it sent while nobody paced it */
 	__u64 sent;    /* all bytes that it sent */
 	__u32 wire;    /* of its latest bytes */
@@ -434,7 +434,7 @@ _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
-_Static_assert(sizeof(struct paced) == 88 + STAKES * 88, "paced");
+_Static_assert(sizeof(struct paced) == 80 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

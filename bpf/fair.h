@@ -271,8 +271,10 @@ static __always_inline void elect(struct budget *b, struct flow *f, __u64 now, _
 
 static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 {
-	__u64 u = least(f->used / most(allowance(b, age), 1), f->exact ? b->unit : b->unit + b->unit / 8);
+	__u64 u = least(f->used / most(allowance(b, age), 1), 2 * b->unit);
 
+	f->measured = u;
+	u = least(u, f->exact ? b->unit : b->unit + b->unit / 8);
 	if (stands(b, f) && u < f->vote - f->vote / 4 && !f->low) {
 		f->low = 1;
 		return f->vote;

@@ -53,14 +53,16 @@ static __always_inline void put_back(struct bpf_sock_ops *ops, struct paced *p)
 }
 
 /*
- * widen has a window make up for what its connection's last vote was short of its share:
- * acknowledgements wait, and a window is whole segments. It grows little by little, since
- * who starts or just wants less is short of it as well, and falls at once. Until its first
- * vote nobody knows that a connection is there: it returns whether that was.
+ * widen has a window make up for what its connection uses less of its share than all:
+ * acknowledgements wait, and a window is whole segments. It follows what it gives little
+ * by little, since a round trip is never quite the next one, and falls at once where that
+ * is far too much: who had less to send has more now. So the mean is the share, and the
+ * connection counts as no more than one, though it may use more than that for a moment.
+ * Until its first vote nobody knows that it is there: it returns whether that was.
  */
 __noinline int widen(struct paced *p, __u32 place)
 {
-	__u64 wider, most_wider;
+	__u64 wider, measured;
 	struct stake *s;
 
 	if (!p || place >= STAKES)
@@ -68,14 +70,19 @@ __noinline int widen(struct paced *p, __u32 place)
 	s = &p->stakes[place];
 	if (!p->wider)
 		p->wider = ONE;
+	s->flow.exact = 1;
 	if (!s->flow.vote)
 		return false;
-	if (s->flow.since == p->judged)
+	measured = s->flow.measured;
+	if (!measured)
 		return true;
-	p->judged = s->flow.since;
-	wider = (__u64)p->wider * ONE / s->flow.vote;
-	most_wider = least(p->wider + ONE / 16, 2 * ONE);
-	p->wider = least(most(wider, ONE), most_wider);
+	s->flow.measured = 0;
+	if (measured > ONE + ONE / 8)
+		wider = (__u64)p->wider * ONE / measured;
+	else
+		wider = (__u64)p->wider * (5 * ONE - measured) / (4 * ONE);
+	wider = least(wider, p->wider + ONE / 16);
+	p->wider = least(most(wider, ONE), 4 * ONE);
 	return true;
 }
 

@@ -14,7 +14,9 @@ const (
 // Flow is what is known of one flow below one budget.
 type Flow struct {
 	Window uint64 // over which its use is measured, ns: its round trip; a tick at least
-	Exact  bool   // a bucket holds it: it never uses more than its share
+	Exact  bool   // something else holds it to its share: it counts as no more than that
+
+	Measured uint64 // its use at the last vote as it was, times Unit; twice that at most
 
 	load  uint64 // for which its pace was cut, times One; 0: not yet
 	vote  uint64 // the part of its share that it uses, times Unit
@@ -88,11 +90,12 @@ func (b *Budget) newcomer(f *Flow) bool { return f.fresh >= Newcomer || f.fresh*
 // it sends. Much less is believed the second time only: a late timer looks like a
 // lack of demand.
 func (b *Budget) use(f *Flow, age uint64) uint64 {
+	f.Measured = min(f.used/max(b.allowance(age), 1), 2*b.Unit)
 	most := b.Unit + b.Unit/8
 	if f.Exact {
 		most = b.Unit
 	}
-	use := min(f.used/max(b.allowance(age), 1), most)
+	use := min(f.Measured, most)
 	if b.stands(f) && use < f.vote-f.vote/4 && !f.low {
 		f.low = true
 		return f.vote

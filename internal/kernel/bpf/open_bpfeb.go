@@ -19,7 +19,6 @@ type openPaced struct {
 	Limits  uint64
 	Heard   uint64
 	Nearest uint64
-	Judged  uint64
 	Unpaced uint64
 	Sent    uint64
 	Wire    uint32
@@ -37,17 +36,18 @@ type openPaced struct {
 		Hook    uint32
 		Charged uint64
 		Flow    struct {
-			_      structs.HostLayout
-			Window uint64
-			Load   uint64
-			Vote   uint64
-			Due    uint64
-			Since  uint64
-			Used   uint64
-			Fresh  uint64
-			Size   uint64
-			Low    uint32
-			Exact  uint32
+			_        structs.HostLayout
+			Window   uint64
+			Load     uint64
+			Vote     uint64
+			Due      uint64
+			Since    uint64
+			Used     uint64
+			Fresh    uint64
+			Size     uint64
+			Low      uint16
+			Exact    uint16
+			Measured uint32
 		}
 	}
 }

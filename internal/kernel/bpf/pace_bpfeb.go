@@ -49,43 +49,46 @@ type paceBudget struct {
 	Marked      uint64
 	Stand       uint64
 	Vote        struct {
-		_      structs.HostLayout
-		Window uint64
-		Load   uint64
-		Vote   uint64
-		Due    uint64
-		Since  uint64
-		Used   uint64
-		Fresh  uint64
-		Size   uint64
-		Low    uint32
-		Exact  uint32
+		_        structs.HostLayout
+		Window   uint64
+		Load     uint64
+		Vote     uint64
+		Due      uint64
+		Since    uint64
+		Used     uint64
+		Fresh    uint64
+		Size     uint64
+		Low      uint16
+		Exact    uint16
+		Measured uint32
 	}
 	Others struct {
-		_      structs.HostLayout
-		Window uint64
-		Load   uint64
-		Vote   uint64
-		Due    uint64
-		Since  uint64
-		Used   uint64
-		Fresh  uint64
-		Size   uint64
-		Low    uint32
-		Exact  uint32
+		_        structs.HostLayout
+		Window   uint64
+		Load     uint64
+		Vote     uint64
+		Due      uint64
+		Since    uint64
+		Used     uint64
+		Fresh    uint64
+		Size     uint64
+		Low      uint16
+		Exact    uint16
+		Measured uint32
 	}
 	Streams struct {
-		_      structs.HostLayout
-		Window uint64
-		Load   uint64
-		Vote   uint64
-		Due    uint64
-		Since  uint64
-		Used   uint64
-		Fresh  uint64
-		Size   uint64
-		Low    uint32
-		Exact  uint32
+		_        structs.HostLayout
+		Window   uint64
+		Load     uint64
+		Vote     uint64
+		Due      uint64
+		Since    uint64
+		Used     uint64
+		Fresh    uint64
+		Size     uint64
+		Low      uint16
+		Exact    uint16
+		Measured uint32
 	}
 	Ring [512]int32
 }
@@ -96,7 +99,6 @@ type pacePaced struct {
 	Limits  uint64
 	Heard   uint64
 	Nearest uint64
-	Judged  uint64
 	Unpaced uint64
 	Sent    uint64
 	Wire    uint32
@@ -114,17 +116,18 @@ type pacePaced struct {
 		Hook    uint32
 		Charged uint64
 		Flow    struct {
-			_      structs.HostLayout
-			Window uint64
-			Load   uint64
-			Vote   uint64
-			Due    uint64
-			Since  uint64
-			Used   uint64
-			Fresh  uint64
-			Size   uint64
-			Low    uint32
-			Exact  uint32
+			_        structs.HostLayout
+			Window   uint64
+			Load     uint64
+			Vote     uint64
+			Due      uint64
+			Since    uint64
+			Used     uint64
+			Fresh    uint64
+			Size     uint64
+			Low      uint16
+			Exact    uint16
+			Measured uint32
 		}
 	}
 }

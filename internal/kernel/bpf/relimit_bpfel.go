@@ -49,43 +49,46 @@ type relimitBudget struct {
 	Marked      uint64
 	Stand       uint64
 	Vote        struct {
-		_      structs.HostLayout
-		Window uint64
-		Load   uint64
-		Vote   uint64
-		Due    uint64
-		Since  uint64
-		Used   uint64
-		Fresh  uint64
-		Size   uint64
-		Low    uint32
-		Exact  uint32
+		_        structs.HostLayout
+		Window   uint64
+		Load     uint64
+		Vote     uint64
+		Due      uint64
+		Since    uint64
+		Used     uint64
+		Fresh    uint64
+		Size     uint64
+		Low      uint16
+		Exact    uint16
+		Measured uint32
 	}
 	Others struct {
-		_      structs.HostLayout
-		Window uint64
-		Load   uint64
-		Vote   uint64
-		Due    uint64
-		Since  uint64
-		Used   uint64
-		Fresh  uint64
-		Size   uint64
-		Low    uint32
-		Exact  uint32
+		_        structs.HostLayout
+		Window   uint64
+		Load     uint64
+		Vote     uint64
+		Due      uint64
+		Since    uint64
+		Used     uint64
+		Fresh    uint64
+		Size     uint64
+		Low      uint16
+		Exact    uint16
+		Measured uint32
 	}
 	Streams struct {
-		_      structs.HostLayout
-		Window uint64
-		Load   uint64
-		Vote   uint64
-		Due    uint64
-		Since  uint64
-		Used   uint64
-		Fresh  uint64
-		Size   uint64
-		Low    uint32
-		Exact  uint32
+		_        structs.HostLayout
+		Window   uint64
+		Load     uint64
+		Vote     uint64
+		Due      uint64
+		Since    uint64
+		Used     uint64
+		Fresh    uint64
+		Size     uint64
+		Low      uint16
+		Exact    uint16
+		Measured uint32
 	}
 	Ring [512]int32
 }

@@ -55,17 +55,18 @@ type sumsBudget struct {
 }
 
 type sumsFlow struct {
-	_      structs.HostLayout
-	Window uint64
-	Load   uint64
-	Vote   uint64
-	Due    uint64
-	Since  uint64
-	Used   uint64
-	Fresh  uint64
-	Size   uint64
-	Low    uint32
-	Exact  uint32
+	_        structs.HostLayout
+	Window   uint64
+	Load     uint64
+	Vote     uint64
+	Due      uint64
+	Since    uint64
+	Used     uint64
+	Fresh    uint64
+	Size     uint64
+	Low      uint16
+	Exact    uint16
+	Measured uint32
 }
 
 // Names of all BPF objects in the ELF.
