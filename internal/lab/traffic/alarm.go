@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,7 +18,9 @@ const nap = 50 * time.Millisecond
 
 // newAlarm takes the goroutine's thread, which ends with it.
 func newAlarm(ctx context.Context) (alarm, error) {
-	runtime.LockOSThread() // for good: the thread is no longer like others
+	if err := hurry(); err != nil {
+		return alarm{}, err
+	}
 	return alarm{ctx}, unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 }
 

@@ -77,10 +77,13 @@ func (a *Asker) Ask(ctx context.Context, r Requests) (*hdrhistogram.Histogram, e
 			cancel(err)
 		}
 	})
-	latencies, err := a.receive(r, begin)
-	if err != nil {
-		cancel(err)
-	}
+	var latencies *hdrhistogram.Histogram
+	var err error
+	sender.Go(func() {
+		if latencies, err = a.receive(r, begin); err != nil {
+			cancel(err)
+		}
+	})
 	sender.Wait()
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", a.to, context.Cause(ctx))
@@ -107,9 +110,13 @@ func (a *Asker) send(ctx context.Context, r Requests, begin time.Time) error {
 
 func (a *Asker) receive(r Requests, begin time.Time) (*hdrhistogram.Histogram, error) {
 	latencies := hdrhistogram.New(1_000, int64(2*limit), 3)
+	in, err := newPrompt(a.conn)
+	if err != nil {
+		return nil, err
+	}
 	data := make([]byte, max(r.Size, 1))
 	for i := range r.N() {
-		if _, err := io.ReadFull(a.conn, data); err != nil {
+		if _, err := io.ReadFull(in, data); err != nil {
 			return nil, err
 		}
 		if err := latencies.RecordValue(int64(time.Since(r.due(i, begin)))); err != nil {

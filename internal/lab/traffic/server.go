@@ -127,10 +127,18 @@ func (s *Server) serve(conn *net.TCPConn) {
 	if _, err := io.ReadFull(conn, verb[:]); err != nil {
 		return
 	}
+	read := conn.Read
+	if verb[0] == verbEcho {
+		in, err := newPrompt(conn)
+		if err != nil {
+			return
+		}
+		read = in.Read
+	}
 	data := make([]byte, 128<<10)
 	var got uint64
 	for {
-		n, err := conn.Read(data)
+		n, err := read(data)
 		got += uint64(n)
 		if verb[0] == verbEcho && n > 0 {
 			if _, err := conn.Write(data[:n]); err != nil {
