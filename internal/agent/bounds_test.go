@@ -83,11 +83,11 @@ func below(a *Agent, limit string) func(t *testing.T, over time.Duration) float6
 	return func(t *testing.T, over time.Duration) float64 { return rates(t, a, over)[limit] }
 }
 
-// within measures rates until those that are busy use four fifths of their limits, ten times at most: a
+// within measures rates until those that are busy use four fifths of their limits, four times at most: a
 // machine with other work sends less for a while. No limit is exceeded meanwhile.
 func within(t *testing.T, measure func() map[string]float64, limits map[string]float64, busy ...string) map[string]float64 {
 	t.Helper()
-	for range 10 {
+	for range 4 {
 		rates, used := measure(), true
 		t.Logf("%v Mbit/s", rates)
 		for name, limit := range limits {

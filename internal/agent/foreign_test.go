@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,9 +27,15 @@ func TestForeignTCP(t *testing.T) {
 				}
 			}()
 			// Outside of the scope's cgroup no program of ours tells TCP a pace.
-			start(t, s.client, "", nil, "iperf3", "--client", s.in.IPv4.Addr().String(), "--port", "5201", "--time", "60", "--parallel", flows)
-			time.Sleep(time.Second) // the bucket is full at first
-			within(t, over(t, s.Agent, 4*time.Second), map[string]float64{s.in.Name + " ingress": limit * 1.03}, s.in.Name+" ingress")
+			arrives := func() map[string]float64 {
+				var out strings.Builder
+				cmd := start(t, s.client, "", &out, "iperf3", "--client", s.in.IPv4.Addr().String(), "--port", "5201", "--time", "6", "--parallel", flows, "--json")
+				time.Sleep(time.Second) // the bucket is full at first
+				all := rates(t, s.Agent, 4*time.Second)
+				wait(t, cmd, &out)
+				return all
+			}
+			within(t, arrives, map[string]float64{s.in.Name + " ingress": limit * 1.03}, s.in.Name+" ingress")
 			held, err := s.held(record(t, s.Agent))
 			if err != nil {
 				t.Fatal(err)
