@@ -27,6 +27,7 @@ type queueing struct {
 	bulk, inside, outside *traffic.Worker // outside is nil where all is below the limit
 	server                *traffic.Server
 	to                    traffic.Where
+	toEcho                traffic.Where // of a process of its own
 }
 
 func newQueueing(t *testing.T, method policy.Method, limit int) *queueing {
@@ -48,7 +49,11 @@ func newQueueing(t *testing.T, method policy.Method, limit int) *queueing {
 		q.outside = worker(t, sender, "")
 	}
 	q.to = traffic.Where{To: netip.AddrPortFrom(at, 5301), Congestion: "cubic"}
-	var err error
+	q.toEcho = traffic.Where{To: netip.AddrPortFrom(at, 5302), Congestion: "cubic"}
+	err := worker(t, receiver, "").Echo(context.Background(), q.toEcho.To)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if q.server, err = traffic.Serve(receiver.Path(), q.to.To); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +102,7 @@ func (q *queueing) beside(t *testing.T, streams int) (s sojourn) {
 		time.Sleep(2 * time.Second) // cubic finds what the limit takes
 	}
 	ask := func(w *traffic.Worker, l *traffic.Latency) {
-		err := w.Connect(ctx, q.to)
+		err := w.Connect(ctx, q.toEcho)
 		if err == nil {
 			*l, err = w.Ask(ctx, requests)
 		}
@@ -113,7 +118,7 @@ func (q *queueing) beside(t *testing.T, streams int) (s sojourn) {
 	}
 	both.Wait()
 	wire := q.server.Bytes() - bytes + segmentHeaders*(q.server.Segments()-segments)
-	wire -= uint64(s.outside.N) * uint64(requests.Size+segmentHeaders)
+	wire += uint64(s.inside.N) * uint64(requests.Size+segmentHeaders)
 	s.mbit = float64(wire) * 8 / 1e6 / time.Since(begin).Seconds()
 	return s
 }

@@ -22,8 +22,8 @@ type limitersLab struct {
 	far      hosts.Plug
 	sender   *traffic.Worker
 	asker    *traffic.Worker // of requests, beside the sender's streams
-	server   *traffic.Server
 	toServer traffic.Where
+	toEcho   traffic.Where // of a process of its own: the server's reads streams, and collects garbage after an apply
 	toSink   traffic.Where
 	lines    lines
 	limits   []policy.Rate // of each load
@@ -34,7 +34,7 @@ func runLimiters(ctx context.Context, s *session) error {
 		return fmt.Errorf("scheduler %s: the line of this lab has no queue, so that the limit alone is seen", s.Scheduler)
 	}
 	l := &limitersLab{limiter: limiter{session: s, absent: map[string]string{}}}
-	if err := l.build(); err != nil {
+	if err := l.build(ctx); err != nil {
 		return err
 	}
 	if err := l.calibrate(ctx); err != nil {
@@ -54,14 +54,21 @@ func runLimiters(ctx context.Context, s *session) error {
 	return nil
 }
 
-func (l *limitersLab) build() error {
+func (l *limitersLab) build(ctx context.Context) error {
 	var err error
 	if l.line, l.far, err = l.pair(4); err != nil {
 		return err
 	}
-	l.toServer, l.toSink = l.at(l.far, 5201), l.at(l.far, 9)
-	l.server, err = traffic.Serve(l.far.Host.Netns(), l.toServer.To)
-	if l.server, err = closing(l.session, l.server, err); err != nil {
+	l.toServer, l.toEcho, l.toSink = l.at(l.far, 5201), l.at(l.far, 7), l.at(l.far, 9)
+	server, err := traffic.Serve(l.far.Host.Netns(), l.toServer.To)
+	if _, err := closing(l.session, server, err); err != nil {
+		return err
+	}
+	echo, err := traffic.StartWorker(l.far.Host.Netns(), "")
+	if echo, err = closing(l.session, echo, err); err != nil {
+		return err
+	}
+	if err := echo.Echo(ctx, l.toEcho.To); err != nil {
 		return err
 	}
 	if err := l.addLine(); err != nil {

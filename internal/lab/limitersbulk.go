@@ -42,7 +42,7 @@ var requests = traffic.Requests{Size: 48, Every: 2 * time.Millisecond, For: bulk
 
 // idle measures requests alone.
 func (l *limitersLab) idle(ctx context.Context, arm string) error {
-	if err := l.asker.Connect(ctx, l.toServer); err != nil {
+	if err := l.asker.Connect(ctx, l.toEcho); err != nil {
 		return err
 	}
 	latency, err := l.asker.Ask(ctx, requests)
@@ -69,7 +69,7 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of b
 	}
 	// A handshake beside the streams would last longer under one means than
 	// under another.
-	if err := l.asker.Connect(ctx, l.toServer); err != nil {
+	if err := l.asker.Connect(ctx, l.toEcho); err != nil {
 		return err
 	}
 	if err := l.sender.Send(ctx, l.toServer, of.streams); err != nil {
@@ -141,10 +141,11 @@ func (l *limitersLab) watchBulk(ctx context.Context, ask bool) (b bulked, err er
 func (l *limitersLab) wire() func() uint64 {
 	const headers = 1514 - segment
 	packets, bytes, _ := l.far.Received() // the device is there until the lab ends
-	segments := l.server.Segments()
+	segments, _ := l.far.Host.Arrived()
 	return func() uint64 {
 		p, b, _ := l.far.Received()
-		uncounted := int64(l.server.Segments()-segments) - int64(p-packets)
+		s, _ := l.far.Host.Arrived()
+		uncounted := int64(s-segments) - int64(p-packets)
 		return uint64(max(0, int64(b-bytes)+headers*uncounted))
 	}
 }
