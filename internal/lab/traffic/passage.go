@@ -3,12 +3,8 @@ package traffic
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A Passage is a way that is watched: by a Pulse, and by a session that asks again as soon as
@@ -71,18 +67,4 @@ func (p *Passage) Stop() Passed {
 	p.asking.Wait()
 	_ = p.asker.Close() // all that it was for is known
 	return p.passed
-}
-
-// urgent has this process go before all others where that is allowed: what it measures is the
-// way, and not who has the CPU.
-func urgent() {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return
-	}
-	for _, t := range tasks { // threads that begin later have it from these
-		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
-		}
-	}
 }

@@ -160,6 +160,7 @@ func (w *worker) ask(ctx context.Context, o order) (Latency, error) {
 	if w.asker == nil {
 		return Latency{}, errors.New("no connection to ask over")
 	}
+	urgent()
 	latencies, err := w.asker.Ask(ctx, Requests{Size: o.Size, Every: o.Every, For: o.For})
 	if err != nil {
 		return Latency{}, err
