@@ -152,12 +152,16 @@ struct sock {
 } relocated;
 
 struct tcp_sock {
+	struct {
+		__u8 snd_wscale : 4, rcv_wscale : 4; /* of windows, in powers of two */
+	} rx_opt;
 	__u64 bytes_received;  /* of payload */
 	__u64 tcp_clock_cache; /* when it last looked at the clock, ns */
 	__u32 max_window;      /* the most that its peer has offered it so far, bytes */
 	__u32 mss_cache;
 	__u32 srtt_us;	       /* the round trip, times 8; 0: not yet */
 	__u32 window_clamp;    /* the most that it offers its peer, bytes */
+	__u16 advmss;	       /* the largest segment that it asks its peer for, bytes of payload */
 	__u8 bpf_sock_ops_cb_flags;
 	struct {
 		__u32 rtt_us; /* times 8; 0: not yet */

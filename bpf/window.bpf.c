@@ -9,9 +9,10 @@
  * connection sends, which is where the window stands. socket_ingress knows the share;
  * this is where a program may set it.
  *
- * What it does not promise: anything where the share is less than a few segments a
- * round trip, as it is between neighbours. TCP offers no less: those are held by
- * drops, as are connections from before the limit unless enlist asks for them.
+ * What it does not promise: enough where the share is less than two segments a round
+ * trip, as it is between neighbours. TCP offers hardly less: the bucket holds those, by
+ * drops, but a sender that has no more on its way loses no more, and waits for its timer.
+ * So it does for connections from before the limit unless enlist asks for them.
  */
 #include "shares.h"
 #include "windows.h"
@@ -20,8 +21,10 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* The least window, on the wire: who is offered less waits for timers. */
-#define LEAST (2 * SEGMENT)
+/* For so long acknowledgements may wait, though the kernel finds that a round trip is shorter, ns. */
+#define LAG (1000 * MICROSECOND)
+/* So much of their share neighbours may have on its way while a limit is not reached, ns. */
+#define LEAD (10 * LAG)
 
 /* So many times a round trip a window is looked at anew. */
 #define OFTEN 8
@@ -81,9 +84,53 @@ __noinline int widen(struct paced *p, __u32 place)
 		wider = (__u64)p->wider * ONE / measured;
 	else
 		wider = (__u64)p->wider * (5 * ONE - measured) / (4 * ONE);
-	wider = least(wider, p->wider + ONE / 16);
-	p->wider = least(most(wider, ONE), 4 * ONE);
+	wider = least(wider, p->wider + p->wider / 16);
+	p->wider = least(most(wider, ONE), most(4, LAG / most(p->window, 1)) * ONE);
 	return true;
+}
+
+/*
+ * narrowest is two segments, less what TCP would round up: who is offered less than one waits
+ * for timers, and of three that one is lost from the others ask for it at once, in vain.
+ */
+static __always_inline __u32 narrowest(struct tcp_sock *tp)
+{
+	__u32 unit = 1 << (BPF_CORE_READ_BITFIELD(tp, rx_opt.rcv_wscale) & 15);
+
+	return most(2 * tp->advmss & ~(unit - 1), unit);
+}
+
+/*
+ * reached says whether a limit is: what it leaves is not there for the taking. Its bucket is full
+ * while less comes than it allows.
+ */
+__noinline int reached(struct paced *p, __u32 place, __u64 now)
+{
+	struct budget *b;
+
+	if (!p || place >= STAKES)
+		return true;
+	b = budget_in(&p->stakes[place]);
+	return !b || once(&b->streams_paid) > (now - least(b->stream_depth / 8 * 7, now)) * FRACTION;
+}
+
+/*
+ * wide_enough is the window, in bytes of payload, for a share of a limit. Of a neighbour, whose share
+ * is less than two segments a round trip, it is the narrowest while the limit is reached, since that is too
+ * much already, and as wide as suits the machines while it is not. The shortest round trip tells who
+ * is one: it is longer by each pause in which a sender waits for its timer.
+ */
+static __always_inline __u64 wide_enough(struct paced *p, struct leave *l, __u64 now, __u32 narrow)
+{
+	bool counted = widen(p, l->place);
+	__u64 window;
+
+	if (payload(p, within(l->share, p->nearest)) < narrow)
+		return reached(p, l->place, now) ? narrow : most(payload(p, within(l->share, LEAD)), narrow);
+	window = within(l->share, p->window) * p->wider / ONE;
+	if (!counted)
+		window = least(window, NEWCOMER);
+	return most(payload(p, window), narrow);
 }
 
 static __always_inline void set_window(struct bpf_sock_ops *ops)
@@ -93,18 +140,21 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	struct leave leave = {};
 	struct tcp_sock *tp;
 	struct paced *p;
-	bool counted, anew;
-	__u32 found;
+	bool anew;
+	__u32 found, narrow;
 	__u64 now;
 
 	p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	now = bpf_ktime_get_ns();
-	if (!p || !tp || now < p->heard + p->window / OFTEN)
+	if (!p || !tp)
+		return;
+	narrow = narrowest(tp);
+	if (p->pace != narrow && now < p->heard + p->window / OFTEN)
 		return;
 	p->window = round_trip(ops, tp);
-	if (!p->nearest || p->window < p->nearest)
-		p->nearest = p->window;
+	/* A way that has become longer is found out, little by little. */
+	p->nearest = least(p->nearest ? p->nearest + p->nearest / 1024 + 1 : p->window, p->window);
 	p->heard = now;
 	if (p->pace)
 		p->unpaced = 0;
@@ -112,15 +162,11 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	if (!p->pace || found != p->pace) /* TCP widens it as its buffer grows */
 		p->own = found;
 	find_leave(p, &leave);
-	if (within(leave.share, p->nearest) < LEAST) { /* of no limit it is 0 */
+	if (!leave.share) {
 		put_back(ops, p);
 		return;
 	}
-	counted = widen(p, leave.place);
-	window = within(leave.share, p->window) * p->wider / ONE;
-	if (!counted)
-		window = least(window, NEWCOMER);
-	window = least(payload(p, window), p->own);
+	window = least(wide_enough(p, &leave, now, narrow), p->own);
 	moved = window > p->pace ? window - p->pace : p->pace - window;
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > window / 128;
 	cut_paces(p, anew || window == p->own ? 0 : leave.keeps);

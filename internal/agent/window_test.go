@@ -64,35 +64,57 @@ func (b *bench) farAway(t *testing.T, ms int, ecn bool) {
 // anything again; a plain policer of the same rate has it send ten times as much again.
 func TestReceiveWindows(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls", "netem qdisc", "nft")
-	const limit, seconds = 20, 5
 	for _, ecn := range []bool{false, true} {
 		for _, flows := range []string{"1", "8"} {
 			if testing.Short() && ecn != (flows == "8") {
 				continue
 			}
 			t.Run(fmt.Sprintf("ecn %v flows %s", ecn, flows), func(t *testing.T) {
-				b := newBench(t)
-				dir, group := b.makeCgroup(t, "held")
-				b.farAway(t, 20, ecn)
-				b.iperfServer(t, 5201)
-				// As most are set up: 10 ms, and one packet of any size.
-				b.here.Output("nft", fmt.Sprintf("add table inet plain; add chain inet plain in { type filter hook input priority 0; };"+
-					"add rule inet plain in tcp sport 5201 limit rate over %d kbytes/second burst 64 kbytes drop", limit*1000/8))
-				_, policed := b.get(t, dir, b.far.IPv4.Addr(), seconds, flows)
-				b.here.Output("nft", "delete table inet plain")
-				b.apply(t, receiving(group, fmt.Sprintf("%dMbit", limit)))
-				rate, again := b.get(t, dir, b.far.IPv4.Addr(), seconds, flows)
-				h := b.heldNow(t)
-				t.Logf("%.2f Mbit/s, %d segments sent again, policed %d; %+v", rate, again, policed, h)
-				if rate < 0.8*limit || rate > limit*(1.02+collected(seconds)) { // the bucket may be full
-					t.Errorf("%.2f Mbit/s below a limit of %d", rate, limit)
-				}
-				if again*10 > policed {
+				if again, policed := receivedPoliced(t, 20, ecn, flows); again*10 > policed {
 					t.Errorf("%d segments were sent again, and %d where a plain policer dropped", again, policed)
 				}
 			})
 		}
 	}
+}
+
+// TestReceiveFromNeighbours is the same without the 20 ms: no window is small enough there, but a sender that
+// loses the last that it had on its way waits, and sends a tenth as much again.
+func TestReceiveFromNeighbours(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "netem qdisc", "nft")
+	again, policed := 0, 0
+	for _, flows := range []string{"1", "8"} {
+		t.Run("flows "+flows, func(t *testing.T) {
+			a, p := receivedPoliced(t, 0, false, flows)
+			again, policed = again+a, policed+p
+		})
+	}
+	if again*10 > policed {
+		t.Errorf("%d segments were sent again, and %d where a plain policer dropped", again, policed)
+	}
+}
+
+// receivedPoliced downloads from so many milliseconds away, once below a plain policer and once below a limit of
+// what is received, and returns what was sent again then and before.
+func receivedPoliced(t *testing.T, ms int, ecn bool, flows string) (again, policed int) {
+	t.Helper()
+	const limit, seconds = 20, 5
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.farAway(t, ms, ecn)
+	b.iperfServer(t, 5201)
+	// As most are set up: 10 ms, and one packet of any size.
+	b.here.Output("nft", fmt.Sprintf("add table inet plain; add chain inet plain in { type filter hook input priority 0; };"+
+		"add rule inet plain in tcp sport 5201 limit rate over %d kbytes/second burst 64 kbytes drop", limit*1000/8))
+	_, policed = b.get(t, dir, b.far.IPv4.Addr(), seconds, flows)
+	b.here.Output("nft", "delete table inet plain")
+	b.apply(t, receiving(group, fmt.Sprintf("%dMbit", limit)))
+	rate, again := b.get(t, dir, b.far.IPv4.Addr(), seconds, flows)
+	t.Logf("%.2f Mbit/s, %d segments sent again, policed %d; %+v", rate, again, policed, b.heldNow(t))
+	if rate < 0.8*limit || rate > limit*(1.02+collected(seconds)) { // the bucket may be full
+		t.Errorf("%.2f Mbit/s below a limit of %d", rate, limit)
+	}
+	return again, policed
 }
 
 // TestReceiveWindowIsGivenBack holds a running download back and lets it go: it is as
