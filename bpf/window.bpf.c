@@ -23,7 +23,7 @@
 
 /* For so long acknowledgements may wait, though the kernel finds that a round trip is shorter, ns. */
 #define LAG (1000 * MICROSECOND)
-/* So much of their share neighbours may have on its way while a limit is not reached, ns. */
+/* The most of their share that neighbours may have on its way while a limit is not reached, ns. */
 #define LEAD (10 * LAG)
 
 /* So many times a round trip a window is looked at anew. */
@@ -101,17 +101,23 @@ static __always_inline __u32 narrowest(struct tcp_sock *tp)
 }
 
 /*
- * reached says whether a limit is: what it leaves is not there for the taking. Its bucket is full
- * while less comes than it allows.
+ * lead is how much of its share a neighbour may have on its way, ns: nothing while the limit is
+ * reached. Its bucket is full while less comes than it allows.
  */
-__noinline int reached(struct paced *p, __u32 place, __u64 now)
+__noinline int lead(struct paced *p, __u32 place, __u64 now)
 {
 	struct budget *b;
+	__u64 part;
 
 	if (!p || place >= STAKES)
-		return true;
+		return 0;
 	b = budget_in(&p->stakes[place]);
-	return !b || once(&b->streams_paid) > (now - least(b->stream_depth / 8 * 7, now)) * FRACTION;
+	if (!b)
+		return 0;
+	part = b->stream_depth / 8;
+	if (once(&b->streams_paid) > (now - least(7 * part, now)) * FRACTION)
+		return 0;
+	return least(part, LEAD);
 }
 
 /*
@@ -126,7 +132,7 @@ static __always_inline __u64 wide_enough(struct paced *p, struct leave *l, __u64
 	__u64 window;
 
 	if (payload(p, within(l->share, p->nearest)) < narrow)
-		return reached(p, l->place, now) ? narrow : most(payload(p, within(l->share, LEAD)), narrow);
+		return most(payload(p, within(l->share, lead(p, l->place, now))), narrow);
 	window = within(l->share, p->window) * p->wider / ONE;
 	if (!counted)
 		window = least(window, NEWCOMER);

@@ -78,9 +78,9 @@ func TestReceiveWindows(t *testing.T) {
 	}
 }
 
-// TestReceiveFromNeighbours is the same without the 20 ms: no window is small enough there, but a sender that
+// TestReceiveWindowOfNeighbours is the same without the 20 ms: no window is small enough there, but a sender that
 // loses the last that it had on its way waits, and sends a tenth as much again.
-func TestReceiveFromNeighbours(t *testing.T) {
+func TestReceiveWindowOfNeighbours(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls", "netem qdisc", "nft")
 	again, policed := 0, 0
 	for _, flows := range []string{"1", "8"} {

@@ -54,11 +54,10 @@ func hurry() error {
 	return nil
 }
 
-// urgent has all threads of this process go before all others where that is allowed, for good, and each run Go by itself:
-// what it measures is the way, and not who has the CPU. A thread that hurries alone may wait for one of its process that
-// does not: on a CPU that others take, for as long as a second.
+// urgent has all threads of this process go before all others where that is allowed, for good: what it measures is the
+// way, and not who has the CPU. A thread that hurries alone may wait for one of its process that does not: on a CPU that
+// others take, for as long as a second.
 func urgent() {
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 4))
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return
