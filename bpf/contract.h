@@ -321,7 +321,7 @@ struct paced {
 	__u64 window;  /* its round trip, ns */
 	__u64 limits;  /* the sum of those of which its pace is the least share, bytes a second */
 	__u64 heard;   /* when TCP last told of a round trip, ns */
-	__u64 nearest; /* its shortest round trip so far, ns */
+	__u64 nearest; /* its shortest round trip, as far as that is not longer by now, ns */
 	__u64 unpaced; /* bytes that it sent while nobody paced it */
 	__u64 sent;    /* all bytes that it sent */
 	__u32 wire;    /* of its latest bytes */

@@ -12,7 +12,7 @@
  * What it does not promise: enough where the share is less than two segments a round
  * trip, as it is between neighbours. TCP offers hardly less: the bucket holds those, by
  * drops, but a sender that has no more on its way loses no more, and waits for its timer.
- * So it does for connections from before the limit unless enlist asks for them.
+ * It holds connections from before the limit, too, unless enlist asks for them.
  */
 #include "shares.h"
 #include "windows.h"

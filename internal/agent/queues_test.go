@@ -14,8 +14,8 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// requests are 48 bytes every 6 ms, which is 0.15 Mbit/s on the wire: half of an even part of 10 Mbit/s for 33.
-var requests = traffic.Requests{Size: 48, Every: 6 * time.Millisecond, For: 3 * time.Second}
+// requests are 48 bytes every 3 ms, which is 0.3 Mbit/s on the wire.
+var requests = traffic.Requests{Size: 48, Every: 3 * time.Millisecond, For: 2 * time.Second}
 
 // Bytes of a segment's headers on the wire, with timestamps.
 const segmentHeaders = 66
