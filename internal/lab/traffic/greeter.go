@@ -15,7 +15,7 @@ type Greeter struct {
 
 // Greet starts a greeter in a namespace.
 func Greet(netns string, at netip.AddrPort, word string) (*Greeter, error) {
-	listener, err := listenTCP(netns, at, func(int) error { return nil })
+	listener, err := listenTCP(netns, at, tuned)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // A Receiver takes what comes to one port, by TCP and UDP, reads it and counts it: what an
-// application gets, whatever devices and queues counted before.
+// application gets, whatever devices and queues counted before. What its TCP may offer a sender before a byte has come is
+// an application's, too, and not what a large buffer of its own would be.
 type Receiver struct {
 	server *Server
 	conn   *net.UDPConn
@@ -31,7 +32,7 @@ type Received struct {
 
 // Receive opens one in a namespace.
 func Receive(netns string, at netip.AddrPort) (*Receiver, error) {
-	server, err := Serve(netns, at)
+	server, err := serveWith(netns, at, tuned)
 	if err != nil {
 		return nil, err
 	}

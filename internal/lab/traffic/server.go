@@ -37,8 +37,10 @@ const (
 )
 
 // Serve starts a server in a namespace.
-func Serve(netns string, at netip.AddrPort) (*Server, error) {
-	listener, err := listenTCP(netns, at, large)
+func Serve(netns string, at netip.AddrPort) (*Server, error) { return serveWith(netns, at, large) }
+
+func serveWith(netns string, at netip.AddrPort, receive func(fd int) error) (*Server, error) {
+	listener, err := listenTCP(netns, at, receive)
 	if err != nil {
 		return nil, err
 	}

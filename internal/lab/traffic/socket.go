@@ -107,6 +107,9 @@ func large(fd int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer)
 }
 
+// tuned leaves the receive buffer to the kernel, as most applications do: it begins with 64 KiB and grows with what comes.
+func tuned(int) error { return nil }
+
 // listenTCP listens in a namespace. The receive buffer is set before that, where the
 // window's scale is chosen.
 func listenTCP(netns string, at netip.AddrPort, receive func(fd int) error) (*net.TCPListener, error) {
