@@ -20,7 +20,7 @@ func TestLimitersLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	logTable(t, r)
-	if controller.applied != len(weirs)*(len(loads)+len(lines{})+1) { // small packets, by turns, and bulk
+	if controller.applied != len(weirs)*(len(loads)+len(lines{})+2) { // small packets, by turns, 32 flows, and other bulk
 		t.Errorf("%d policies applied", controller.applied)
 	}
 	var arms []string
@@ -55,7 +55,7 @@ func TestLimitersLab(t *testing.T) {
 		if m := metric(t, r, arm, "offered_below"); m.Median <= 0 {
 			t.Errorf("%s: %+v was offered", arm, m)
 		}
-		for _, name := range []string{"pps", "pps_by_turns", "pps_by_turns_none", "pps_near", "drops", "drops_near", "drops_below", "softirq_ns_per_packet", "cpu_ns_per_packet", "rr_idle_p99_ms"} {
+		for _, name := range []string{"pps", "pps_by_turns", "pps_by_turns_none", "pps_near", "drops", "drops_near", "drops_below", "softirq_ns_per_packet", "cpu_ns_per_packet", "rr_idle_p99_ms", "rr_alone_p99_ms"} {
 			metric(t, r, arm, name)
 		}
 	}

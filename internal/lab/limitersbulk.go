@@ -17,9 +17,11 @@ type bulk struct {
 	suffix  string // of their metrics
 	streams int
 	ecn     bool // their ends understand marks of congestion
+	windows int  // for how many they are measured
 }
 
-var bulks = []bulk{{suffix: "", streams: 32}, {suffix: "_1", streams: 1}, {suffix: "_ecn", streams: 32, ecn: true}}
+// The requests beside the first are compared with those alone: of twice as many the hundredth worst is steadier.
+var bulks = []bulk{{suffix: "", streams: 32, windows: 2}, {suffix: "_1", streams: 1, windows: 1}, {suffix: "_ecn", streams: 32, ecn: true, windows: 1}}
 
 // String is how many they are.
 func (b bulk) String() string {
@@ -37,20 +39,39 @@ const (
 	bulkWindow = 1200 * time.Millisecond
 )
 
-// requests are 48 bytes every 2 ms: half a megabit per second of the limit.
-var requests = traffic.Requests{Size: 48, Every: 2 * time.Millisecond, For: bulkWindow}
+// requests for so many windows are 48 bytes every 2 ms: half a megabit per second of the limit.
+func requests(windows int) traffic.Requests {
+	return traffic.Requests{Size: 48, Every: 2 * time.Millisecond, For: time.Duration(windows) * bulkWindow}
+}
 
-// idle measures requests alone.
-func (l *limitersLab) idle(ctx context.Context, arm string) error {
+// idle measures requests alone: 99 of 100 take so many ms.
+func (l *limitersLab) idle(ctx context.Context) (float64, error) {
 	if err := l.asker.Connect(ctx, l.toEcho); err != nil {
-		return err
+		return 0, err
 	}
-	latency, err := l.asker.Ask(ctx, requests)
+	latency, err := l.asker.Ask(ctx, requests(1))
+	return latency.P99.Seconds() * 1e3, err
+}
+
+// between runs fn between two measurements of requests alone without a limit, and notes their mean. What
+// fn measures is compared with that and no other: from one minute to the next a shared machine differs by more than
+// what is to be seen.
+func (l *limitersLab) between(ctx context.Context, arm string, fn func() error) error {
+	if arm == "none" {
+		return fn()
+	}
+	before, err := l.idle(ctx)
 	if err != nil {
 		return err
 	}
-	l.measured(arm, "rr_idle_p99_ms", "ms", latency.P99.Seconds()*1e3)
-	return nil
+	if err := fn(); err != nil {
+		return err
+	}
+	after, err := l.idle(ctx)
+	if err == nil {
+		l.measured(arm, "rr_alone_p99_ms", "ms", (before+after)/2)
+	}
+	return err
 }
 
 // bulk runs streams and, beside them in the same limit, requests. Without one they
@@ -78,7 +99,7 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of b
 	if err := pause(ctx, bulkSettle); err != nil {
 		return err
 	}
-	b, err := l.watchBulk(ctx, arm != "none")
+	b, err := l.watchBulk(ctx, of.windows, arm != "none")
 	if err != nil {
 		return err
 	}
@@ -115,19 +136,20 @@ type bulked struct {
 	start, end time.Time
 }
 
-// watchBulk measures streams for a window, the same one under every means: answers
+// watchBulk measures streams for some windows, the same under every means: answers
 // that come after its end, and the streams beside them, count for the requests
 // alone.
-func (l *limitersLab) watchBulk(ctx context.Context, ask bool) (b bulked, err error) {
+func (l *limitersLab) watchBulk(ctx context.Context, windows int, ask bool) (b bulked, err error) {
+	window := requests(windows).For
 	recorder := traffic.Record(sampling, l.wire())
 	b.start = time.Now()
-	b.end = b.start.Add(bulkWindow)
+	b.end = b.start.Add(window)
 	var asker sync.WaitGroup
 	var unanswered error
 	if ask {
-		asker.Go(func() { b.latency, unanswered = l.asker.Ask(ctx, requests) })
+		asker.Go(func() { b.latency, unanswered = l.asker.Ask(ctx, requests(windows)) })
 	}
-	err = pause(ctx, bulkWindow)
+	err = pause(ctx, window)
 	b.trace = recorder.Stop()[0]
 	if err == nil {
 		b.again, err = l.sender.Resent(ctx)

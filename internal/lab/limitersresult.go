@@ -20,7 +20,7 @@ func (l *limitersLab) conclude() {
 	for _, arm := range limitersInfo.Arms[1:] {
 		l.ratio(arm+"_over_none", l.values(arm, "pps_by_turns"), l.values(arm, "pps_by_turns_none"))
 		// Not over its own requests alone: what an arm adds to each would cancel out.
-		l.ratio(arm+"_rr_over_idle", l.values(arm, "rr_p99_ms"), l.values("none", "rr_idle_p99_ms"))
+		l.ratio(arm+"_rr_over_idle", l.values(arm, "rr_p99_ms"), l.values(arm, "rr_alone_p99_ms"))
 	}
 	if len(l.values("none", "softirq_ns_per_packet")) == 0 {
 		l.warn("this kernel does not account the time of softirqs; all CPU time for each packet has it in it")
@@ -76,7 +76,7 @@ func (l *limitersLab) describe() {
 	l.result.About = &report.About{
 		Title: "What a limit costs, and what it does to traffic",
 		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one; and once more over two lines by turns of %s, one with the first of these limits and one without, since two floods of one host differ. Then 32 TCP flows, one, and 32 that understand ECN, under a limit of %s, and beside them a request of %d bytes every %s, timed from when it is due. Of HTB there is: %s. Weir holds the limit in two arms: edt gives departure times over fq, weir paces. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count, and so is how many of them had arrived already (D-SACK): such are sent when an answer is late, because the host did something else for some milliseconds, say.",
-			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], turns.Slice, l.Rate, requests.Size, requests.Every, l.htb()),
+			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], turns.Slice, l.Rate, requests(1).Size, requests(1).Every, l.htb()),
 		Metrics: []report.Label{
 			{Name: "pps", Text: "Small packets, limit far above"},
 			{Name: "pps_by_turns", Text: "The same in a flood by turns, line with the limit"},
@@ -102,17 +102,18 @@ func (l *limitersLab) describe() {
 			{Name: "marks_ecn", Text: "Packets of theirs that arrive with a mark of congestion"},
 			{Name: "marks", Text: "The same of 32 flows without ECN"},
 			{Name: "marks_1", Text: "The same of one flow without ECN"},
-			{Name: "rr_idle_p99_ms", Text: fmt.Sprintf("Request and answer alone, 99 %% of %d", requests.N())},
-			{Name: "rr_p99_ms", Text: fmt.Sprintf("Beside 32 flows in the same limit, 99 %% of %d", requests.N())},
-			{Name: "rr_p99_ms_1", Text: fmt.Sprintf("Beside one flow in the same limit, 99 %% of %d", requests.N())},
-			{Name: "rr_p99_ms_ecn", Text: fmt.Sprintf("Beside 32 flows with ECN in the same limit, 99 %% of %d", requests.N())},
+			{Name: "rr_idle_p99_ms", Text: fmt.Sprintf("Request and answer alone, 99 %% of %d", requests(1).N())},
+			{Name: "rr_alone_p99_ms", Text: fmt.Sprintf("The same without the limit, mean of %d right before and %d right after what follows", requests(1).N(), requests(1).N())},
+			{Name: "rr_p99_ms", Text: fmt.Sprintf("Beside 32 flows in the same limit, 99 %% of %d", requests(bulks[0].windows).N())},
+			{Name: "rr_p99_ms_1", Text: fmt.Sprintf("Beside one flow in the same limit, 99 %% of %d", requests(bulks[1].windows).N())},
+			{Name: "rr_p99_ms_ecn", Text: fmt.Sprintf("Beside 32 flows with ECN in the same limit, 99 %% of %d", requests(bulks[2].windows).N())},
 		},
 	}
 	for _, arm := range limitersInfo.Arms[1:] {
 		l.result.About.Ratios = append(l.result.About.Ratios, report.Label{Name: arm + "_over_none", Text: "packets: " + l.words(arm) + " / none"})
 	}
 	for _, arm := range limitersInfo.Arms[1:] {
-		l.result.About.Ratios = append(l.result.About.Ratios, report.Label{Name: arm + "_rr_over_idle", Text: "requests: " + l.words(arm) + " beside 32 flows / none, alone"})
+		l.result.About.Ratios = append(l.result.About.Ratios, report.Label{Name: arm + "_rr_over_idle", Text: "requests: " + l.words(arm) + " beside 32 flows / alone without a limit"})
 	}
 	const source = "UDP of iperf out of a container, 2017: its veth redirected to an ifb with HTB at 10 Gbit/s, far above the load"
 	l.result.Published = []report.Published{
@@ -196,9 +197,9 @@ func (l *limitersLab) keeps() report.Claim {
 	if why := l.hardlyLimited(bulks[0]); why != "" {
 		return report.Unproven(keepsLatency, why)
 	}
-	claim := l.claimRatio(keepsLatency, "weir_rr_over_idle", l.samples["none"]["rr_idle_p99_ms"], func(value float64) bool { return value <= 1.5 })
+	claim := l.claimRatio(keepsLatency, "weir_rr_over_idle", l.samples["weir"]["rr_alone_p99_ms"], func(value float64) bool { return value <= 1.5 })
 	if _, ok := l.result.Ratios["weir_rr_over_idle"]; ok {
-		claim.Evidence += fmt.Sprintf("; %d requests each time", requests.N())
+		claim.Evidence += fmt.Sprintf("; %d requests each time", requests(bulks[0].windows).N())
 	}
 	return claim
 }
