@@ -1,13 +1,17 @@
 package fair
 
-// The time for which a bucket collects its rate, ns, where nobody says otherwise. One
-// packet of any size passes on top of it, and what is left of a chunk.
+// The time for which a bucket collects its rate, ns, where nobody says otherwise: that of datagrams two full frames
+// beside. One packet of any size passes on top of it, and what is left of a chunk.
 const (
 	Burst = 10_000_000
 	// StreamBurst is that of the bucket for TCP that nobody paces: a sender that waits
 	// for its timer of 200 ms, which the kernel's clock may round up by some, finds what it could have sent meanwhile.
 	StreamBurst = 22 * Burst
 )
+
+// depth is for how long the bucket of datagrams collects below a limit, ns. Who sends a little more than its share comes
+// late by up to what a frame takes of that, which must not be lost; beside one flow its share is half the limit.
+func depth(limit uint64) uint64 { return Burst + 2*Segment*second/limit }
 
 // MaxDepth is the longest time for which a bucket may collect, ns: two days.
 const MaxDepth = 1 << 47

@@ -93,23 +93,35 @@ func TestChunksKeepTheShare(t *testing.T) {
 	})
 }
 
-// TestBucketGivesItsShare offers twice the share in even packets.
+// TestBucketGivesItsShare offers more than the share in even packets: just more,
+// where each that passes comes late, or so much that none does. The share may be the whole limit or, beside one flow, half of it.
 func TestBucketGivesItsShare(t *testing.T) {
-	for _, share := range []uint64{8, 8_000, 1_250_000, MaxLimit} {
-		for _, wire := range []uint64{64, Segment, 65_536} {
-			step := wire * second / share / 2
-			if step < 20 {
-				continue // ns: the clock does not resolve it
-			}
-			k := Bucket{Depth: Burst}
-			var passed uint64
-			for i := range uint64(20_000) {
-				if k.Conforms(second+i*step, wire, price(share)) {
-					passed += wire
+	const n = 20_000
+	for _, limit := range []uint64{MinLimit, 8_000, 125_000, 1_250_000, MaxLimit} {
+		for _, parts := range []uint64{1, 2} {
+			for _, wire := range []uint64{64, 576, Segment, 65_536} {
+				// A larger piece may be late for longer than the bucket collects.
+				least := uint64(995)
+				if wire > Segment {
+					least = 500
 				}
-			}
-			if want := share * (20_000 * step / microsecond) / (second / microsecond); passed < want*99/100 {
-				t.Errorf("share %d, packets of %d: %d of %d bytes", share, wire, passed, want)
+				for _, per1000 := range []uint64{1010, 1100, 1250, 1500, 1990, 2000, 2500, 3000, 10_000} {
+					share := limit / parts
+					step := wire * second * 1000 / share / per1000
+					if step < 200 {
+						continue // ns: the clock does not resolve it
+					}
+					k := Bucket{Depth: NewBudget(limit, 0).Depth}
+					var passed uint64
+					for i := range uint64(n) {
+						if k.Conforms(second+i*step, wire, price(share)) {
+							passed += wire
+						}
+					}
+					if want := share * (n * step / microsecond) / (second / microsecond); passed < want*least/1000 {
+						t.Errorf("limit %d, share %d, packets of %d, %d of 1000 offered: %d of %d bytes", limit, share, wire, per1000, passed, want)
+					}
+				}
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func NewBudget(limit, now uint64) *Budget {
 		tick:  1,
 		start: now,
 
-		Depth:   Burst,
+		Depth:   depth(limit),
 		Streams: StreamBurst,
 		Slice:   sliceOf(Burst, 1),
 	}

@@ -62,7 +62,7 @@ type schemaWorkload struct {
 
 type schemaEgress struct {
 	Max    string                `json:"max,omitempty" jsonschema:"description=The most that they may take of the declared links together\\, on the wire\\, the Ethernet header included: 64Kbit to 100Gbit\\, or a percentage of the rate of the only link.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
-	Burst  string                `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, of TCP in 200 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
+	Burst  string                `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, and two frames\\, of TCP in 220 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
 	PPS    int                   `json:"pps,omitempty" jsonschema:"description=The most packets a second\\, each segment as it is on the wire.,minimum=10,maximum=8000000,example=20000"`
 	Method string                `json:"method,omitempty" jsonschema:"description=How max is held: pace at the source\\, times of departure over the link's fq\\, or a class of its htb. auto takes the first that the kernel and the link allow.,enum=auto,enum=pace,enum=edt,enum=htb"`
 	Min    string                `json:"min,omitempty" jsonschema:"description=What they get of each declared link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
@@ -92,7 +92,7 @@ type schemaArriving struct {
 
 type schemaBandwidth struct {
 	Max   string `json:"max,omitempty" jsonschema:"description=Bandwidth on the wire\\, the Ethernet header included: 64Kbit to 100Gbit; of a link also a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=50Mbit"`
-	Burst string `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, of TCP in 200 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
+	Burst string `json:"burst,omitempty" jsonschema:"description=How much of what can not be paced may pass at once: 2KiB to 1GiB. Left out: what max gives in 10 ms\\, and two frames\\, of TCP in 220 ms.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(B|KiB|MiB|GiB)$,example=256KiB"`
 	PPS   int    `json:"pps,omitempty" jsonschema:"description=The most packets a second\\, each segment as it is on the wire.,minimum=10,maximum=8000000,example=20000"`
 }
 

@@ -141,7 +141,8 @@ func burst(t *testing.T, from, to *testutil.Namespace, address string, packets, 
 
 const (
 	packet = 1000                  // bytes on the wire of a datagram of burst
-	bucket = 10 * time.Millisecond // how long the kernel's bucket collects (fair.h)
+	bucket = 10 * time.Millisecond // how long the kernel's bucket collects (fair.h), and
+	frames = 2 * 1514              // bytes beside
 )
 
 // A sending is a packet that left between two readings of the clock.
@@ -153,7 +154,7 @@ type sending struct{ from, to time.Duration }
 // remains.
 func certain(sent []sending, bytesPerSecond float64) int {
 	const doubt = 2 * time.Millisecond
-	deep := bytesPerSecond * (bucket - doubt).Seconds()
+	deep := bytesPerSecond*(bucket-doubt).Seconds() + frames
 	passed, content, last := 0, deep, time.Duration(0)
 	for _, s := range sent {
 		content = min(deep, content+bytesPerSecond*(min(s.to, s.from+doubt)-last).Seconds())
@@ -182,7 +183,7 @@ func checkBurst(t *testing.T, came int, sent []sending, limit policy.Rate) {
 // question perhaps, has left of a chunk.
 func most(sent []sending, limit policy.Rate) float64 {
 	const chunk = bucket / 4
-	return float64(limit)/8*(sent[len(sent)-1].to+bucket+chunk).Seconds()/packet + 1
+	return (float64(limit)/8*(sent[len(sent)-1].to+bucket+chunk).Seconds()+frames)/packet + 1
 }
 
 // TestLimitHolds counts what passes of a burst.

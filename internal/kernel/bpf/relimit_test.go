@@ -89,7 +89,7 @@ func TestRelimit(t *testing.T) {
 		t.Errorf("the window began at %d, the bucket is paid until %d", got.Window, got.Paid)
 	}
 	fresh := newBudget(of, amount{rate: 64e3 / 8})
-	want.Limit, want.TickLength, want.TickBytes = fresh.Limit, fresh.TickLength, fresh.TickBytes
+	want.Limit, want.TickLength, want.TickBytes, want.Depth = fresh.Limit, fresh.TickLength, fresh.TickBytes, fresh.Depth
 	want.Sent, want.Trim = fresh.Sent, fresh.Trim
 	want.Window, want.Paid, want.StreamsPaid = got.Window, got.Paid, got.StreamsPaid
 	// One of three flows has a third, in whole bytes a second.
