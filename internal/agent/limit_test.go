@@ -283,10 +283,10 @@ func TestLimitHoldsAll(t *testing.T) {
 		took := last.Sub(begin)
 		_ = server.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 		<-ended
-		// A packet of any size passes, what the bucket has collected before in 10 ms, and what
-		// is left of the quarter of it that was paid at once.
+		// A packet of any size passes, what the bucket has collected before, in 10 ms and two frames, and what
+		// is left of the quarter of these 10 ms that was paid at once.
 		const wire = size + 42
-		const burst = 1 + 0.0125*1e6/8/wire
+		const burst = 1 + (0.0125*1e6/8+2*1514)/wire
 		most, least := took.Seconds()*1e6/8/wire+burst, busy.Seconds()*1e6/8/wire/2
 		t.Logf("%d of %d packets arrived in %v, at most %.1f", got, packets, took, most)
 		if float64(got) > most || float64(got) < least {
