@@ -215,7 +215,8 @@ struct flow {
 	__u64 since;   /* when it voted, ns */
 	__u64 used;    /* bytes since then, each times the load */
 	__u64 fresh;   /* bytes since then */
-	__u64 size;    /* of its last packet */
+	__u32 size;    /* of its last packet */
+	__u32 voting;  /* a CPU is about to vote for it */
 	__u16 low;	/* its use fell at the last vote, which was not believed */
 	__u16 exact;	/* something else holds it to its share: it counts as no more than that */
 	__u32 measured; /* its use at the last vote as it was, twice the unit at most; 0: widen has seen it */

@@ -86,7 +86,7 @@ static __always_inline bool stands(struct budget *b, struct flow *f)
 
 static __always_inline __u64 gap(struct budget *b, struct flow *f)
 {
-	return least(f->size * f->load / b->unit, MAX_GAP) * SECOND / b->limit;
+	return least((__u64)f->size * f->load / b->unit, MAX_GAP) * SECOND / b->limit;
 }
 
 static __always_inline bool newcomer(struct budget *b, struct flow *f)
@@ -231,9 +231,15 @@ static __always_inline void note(struct budget *b, __u64 vote, __u64 due)
 }
 
 /*
- * cast replaces a flow's vote. Each is read once: whatever other CPUs do to the flow
- * meanwhile, the ring and the load lose and gain the same, so that the load is right
- * again when the votes of that moment have expired.
+ * claim lets one of the CPUs that would vote for a flow at once do so. The others go on: what they had to say is
+ * being said. Two that took the old vote out, or put a new one in, would have it count twice until it expires.
+ */
+static __always_inline bool claim(struct flow *f) { return !__sync_lock_test_and_set(&f->voting, 1); }
+static __always_inline void yield(struct flow *f) { __sync_lock_test_and_set(&f->voting, 0); }
+
+/*
+ * cast replaces the vote of a flow that is claimed. Each is read once: where another CPU ends the tick meanwhile, the
+ * ring and the load lose and gain the same, so that the load is right again when the votes of that moment have expired.
  */
 static __always_inline void cast(struct budget *b, struct flow *f, __u64 vote, __u64 hold)
 {
@@ -258,8 +264,12 @@ static __always_inline void delegate(struct budget *b, struct budget *up)
 	__u64 tick = once(&b->tick), vote = least(load_of(b), b->unit);
 	__u64 due = most(b->stand / ONE, tick + 2);
 
-	if (vote != once(&b->vote.vote) || due > once(&b->vote.due))
-		cast(up, &b->vote, vote, least(due - tick, SLOTS - 1));
+	if (vote == once(&b->vote.vote) && due <= once(&b->vote.due))
+		return;
+	if (!claim(&b->vote))
+		return;
+	cast(up, &b->vote, vote, least(due - tick, SLOTS - 1));
+	yield(&b->vote);
 }
 
 static __always_inline void elect(struct budget *b, struct flow *f, __u64 now, __u64 vote, __u64 hold)
@@ -283,8 +293,8 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 	return u;
 }
 
-/* ask lets a flow vote if it has something new to say. */
-static __always_inline void ask(struct budget *b, struct flow *f, __u64 now)
+/* say lets a flow vote if it has something new to say. */
+static __always_inline void say(struct budget *b, struct flow *f, __u64 now)
 {
 	__u64 age = now > f->since ? now - f->since : 0, window = most(b->tick_length, f->window);
 
@@ -294,6 +304,19 @@ static __always_inline void ask(struct budget *b, struct flow *f, __u64 now)
 		elect(b, f, now, use(b, f, age), age + age / 4);
 	else if ((!stands(b, f) || f->vote < b->unit / 4) && newcomer(b, f))
 		elect(b, f, now, b->unit, window);
+}
+
+/* ask is say, but for most packets, which come while the flow's vote stands and is young. */
+static __always_inline void ask(struct budget *b, struct flow *f, __u64 now)
+{
+	__u64 since = once(&f->since), window = most(b->tick_length, f->window);
+
+	if (stands(b, f) && f->vote >= b->unit / 4 && now < since + window)
+		return;
+	if (!claim(f))
+		return;
+	say(b, f, now);
+	yield(f);
 }
 
 /* charge is fair.Budget.Packet: a flow sends so many bytes on the wire now. */
@@ -323,8 +346,10 @@ static __always_inline void cut_pace(struct budget *b, struct flow *f)
 	f->load = cut(b);
 	need = ticks(b, 2 * gap(b, f));
 	due = once(&f->due);
-	if (stands(b, f) && due - once(&b->tick) < need)
-		cast(b, f, f->vote, need);
+	if (!stands(b, f) || due - once(&b->tick) >= need || !claim(f))
+		return;
+	cast(b, f, f->vote, need);
+	yield(f);
 }
 
 /* pace_of is fair.Budget.Pace: the flow's share, in bytes per second on the wire. */

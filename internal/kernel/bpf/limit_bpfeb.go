@@ -57,7 +57,8 @@ type limitBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -71,7 +72,8 @@ type limitBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -85,7 +87,8 @@ type limitBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -149,7 +152,8 @@ type limitPaced struct {
 			Since    uint64
 			Used     uint64
 			Fresh    uint64
-			Size     uint64
+			Size     uint32
+			Voting   uint32
 			Low      uint16
 			Exact    uint16
 			Measured uint32

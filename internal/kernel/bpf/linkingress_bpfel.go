@@ -64,7 +64,8 @@ type linkIngressBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -78,7 +79,8 @@ type linkIngressBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -92,7 +94,8 @@ type linkIngressBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -204,7 +207,8 @@ type linkIngressPaced struct {
 			Since    uint64
 			Used     uint64
 			Fresh    uint64
-			Size     uint64
+			Size     uint32
+			Voting   uint32
 			Low      uint16
 			Exact    uint16
 			Measured uint32

@@ -64,7 +64,8 @@ type socketIngressBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -78,7 +79,8 @@ type socketIngressBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -92,7 +94,8 @@ type socketIngressBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -198,7 +201,8 @@ type socketIngressPaced struct {
 			Since    uint64
 			Used     uint64
 			Fresh    uint64
-			Size     uint64
+			Size     uint32
+			Voting   uint32
 			Low      uint16
 			Exact    uint16
 			Measured uint32

@@ -63,7 +63,8 @@ type sumsFlow struct {
 	Since    uint64
 	Used     uint64
 	Fresh    uint64
-	Size     uint64
+	Size     uint32
+	Voting   uint32
 	Low      uint16
 	Exact    uint16
 	Measured uint32

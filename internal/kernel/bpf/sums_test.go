@@ -2,8 +2,11 @@ package bpf
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -73,9 +76,7 @@ func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) 
 		sides, budgets = append(sides, sideOf(b.NewBloc(uint64(weight)))), append(budgets, newBudget(plan.Owner{Member: plan.FirstID}, a))
 	}
 	for i, b := range budgets {
-		if err := kernel.Budgets.Put(uint32(i), b); err != nil {
-			t.Fatal(err)
-		}
+		put(t, kernel.Budgets, uint32(i), b)
 	}
 	all := make([]fair.Flow, flows)
 	for i := range all {
@@ -140,6 +141,79 @@ func (b *side) compare(t *testing.T, kernel *sumsObjects, f *fair.Flow, s step, 
 	return got, want
 }
 
+// TestSumsAtOnce has two CPUs charge one flow at the same times, as senders of datagrams do: it has one vote, in its bloc
+// and in the limit.
+func TestSumsAtOnce(t *testing.T) {
+	testutil.Needs(t, "root", "BPF atomics")
+	for _, weight := range []plan.Weight{0, 1, 7} {
+		t.Run(fmt.Sprintf("weight %d", weight), func(t *testing.T) {
+			var kernel sumsObjects
+			if err := loadSumsObjects(&kernel, nil); err != nil {
+				t.Fatal(err)
+			}
+			defer kernel.Close()
+			a := amount{rate: 1e6}
+			last := uint64(0) // the budget that has the flow
+			put(t, kernel.Budgets, 0, newBudget(plan.Owner{}, a))
+			if weight != 0 {
+				a.weight, a.within, last = weight, 1, 1
+				put(t, kernel.Budgets, 1, newBudget(plan.Owner{Member: plan.FirstID}, a))
+			}
+			const steps = 5000
+			now := uint64(1e9)
+			for n := range steps {
+				now += 5e6 // beyond a tick, so that each step may vote
+				s := step{now: now, value: 6000, bloc: last}
+				atOnce(func() {
+					if _, err := kernel.SumCharge.Run(s.options()); err != nil {
+						t.Error(err)
+					}
+				})
+				var b limitBudget
+				var f sumsFlow
+				if err := errors.Join(kernel.Budgets.Lookup(uint32(last), &b), kernel.Flow.Lookup(uint32(0), &f)); err != nil {
+					t.Fatal(err)
+				}
+				if b.Load != f.Vote {
+					t.Fatalf("step %d: the flow votes %d, and all of them %d", n, f.Vote, b.Load)
+				}
+				if weight == 0 {
+					continue
+				}
+				var up limitBudget
+				if err := kernel.Budgets.Lookup(uint32(0), &up); err != nil {
+					t.Fatal(err)
+				}
+				if up.Load != b.Vote.Vote {
+					t.Fatalf("step %d: the bloc votes %d, and all in its limit %d", n, b.Vote.Vote, up.Load)
+				}
+			}
+		})
+	}
+}
+
+// put puts a budget into the map of the sums.
+func put(t *testing.T, budgets *ebpf.Map, number uint32, b limitBudget) {
+	t.Helper()
+	if err := budgets.Put(number, b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atOnce runs fn by two threads at the same moment.
+func atOnce(fn func()) {
+	var ready atomic.Int32
+	var done sync.WaitGroup
+	for range 2 {
+		done.Go(func() {
+			for ready.Add(1); ready.Load() < 2; {
+			}
+			fn()
+		})
+	}
+	done.Wait()
+}
+
 // What came before a pause counts for the window that the pause ends, and not for the
 // next one.
 func TestSumsOfWindow(t *testing.T) {
@@ -149,9 +223,7 @@ func TestSumsOfWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kernel.Close()
-	if err := kernel.Budgets.Put(uint32(0), newBudget(plan.Owner{}, amount{rate: 1e6})); err != nil {
-		t.Fatal(err)
-	}
+	put(t, kernel.Budgets, 0, newBudget(plan.Owner{}, amount{rate: 1e6}))
 	const second = 1e9
 	for _, c := range []struct{ at, wire, last uint64 }{
 		{10 * second, 1000, 0}, // the first window begins
@@ -186,14 +258,18 @@ func pause(random *rand.Rand) uint64 {
 // A step is what the sums are handed in as a packet.
 type step struct{ now, value, flow, bloc uint64 }
 
-// runSum runs one step in the kernel.
-func runSum(t *testing.T, p *ebpf.Program, s step) uint64 {
-	t.Helper()
+func (s step) options() *ebpf.RunOptions {
 	var data []byte
 	for _, v := range []uint64{s.now, s.value, s.flow, s.bloc} {
 		data = binary.NativeEndian.AppendUint64(data, v)
 	}
-	answer, err := p.Run(&ebpf.RunOptions{Data: data, Repeat: 1})
+	return &ebpf.RunOptions{Data: data, Repeat: 1}
+}
+
+// runSum runs one step in the kernel.
+func runSum(t *testing.T, p *ebpf.Program, s step) uint64 {
+	t.Helper()
+	answer, err := p.Run(s.options())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,8 @@ type tcpMemoryPaced struct {
 			Since    uint64
 			Used     uint64
 			Fresh    uint64
-			Size     uint64
+			Size     uint32
+			Voting   uint32
 			Low      uint16
 			Exact    uint16
 			Measured uint32

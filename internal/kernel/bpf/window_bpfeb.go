@@ -57,7 +57,8 @@ type windowBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -71,7 +72,8 @@ type windowBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -85,7 +87,8 @@ type windowBudget struct {
 		Since    uint64
 		Used     uint64
 		Fresh    uint64
-		Size     uint64
+		Size     uint32
+		Voting   uint32
 		Low      uint16
 		Exact    uint16
 		Measured uint32
@@ -124,7 +127,8 @@ type windowPaced struct {
 			Since    uint64
 			Used     uint64
 			Fresh    uint64
-			Size     uint64
+			Size     uint32
+			Voting   uint32
 			Low      uint16
 			Exact    uint16
 			Measured uint32
