@@ -332,7 +332,7 @@ struct paced {
 	__u32 own;     /* what the application had set; ~0: nothing */
 	__u32 mean;    /* bytes on the wire of a segment, of its latest ones, times 1024 */
 	__u32 wider;   /* what its window is more than its share of a round trip, times 1024 */
-	__u32 pad;
+	__u32 clamp;   /* what its congestion window was clamped to before we did that; 0: we have not */
 	struct stake stakes[STAKES];
 };
 

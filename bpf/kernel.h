@@ -87,6 +87,7 @@ struct sock_cgroup_data___val {
 struct netns_ipv4 {
 	int sysctl_tcp_wmem[3];
 	int sysctl_tcp_rmem[3];
+	__u8 sysctl_tcp_tso_rtt_log; /* from 5.18 on */
 } relocated;
 
 struct ns_common {
@@ -161,6 +162,12 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 srtt_us;	       /* the round trip, times 8; 0: not yet */
 	__u32 window_clamp;    /* the most that it offers its peer, bytes */
+	__u32 snd_cwnd_clamp;  /* the most that its congestion window may be, segments */
+	struct {
+		struct {
+			__u32 v;
+		} s[1]; /* the shortest of the last minutes first, us */
+	} rtt_min;
 	__u16 advmss;	       /* the largest segment that it asks its peer for, bytes of payload */
 	__u8 bpf_sock_ops_cb_flags;
 	struct {

@@ -11,6 +11,7 @@
  */
 #include "opened.h"
 #include "paces.h"
+#include "pieces.h"
 #include "windows.h"
 
 #include <bpf/bpf_core_read.h>
@@ -56,6 +57,8 @@ int unpace(struct bpf_iter__tcp *ctx)
 	/* What is not ours, the application has set meanwhile. */
 	if (((struct sock *)tp)->sk_max_pacing_rate == p->pace &&
 	    bpf_setsockopt(tp, SOL_SOCKET, SO_MAX_PACING_RATE, &own, sizeof(own)))
+		refused++;
+	else if (!unbind_pieces(tp, p))
 		refused++;
 	else
 		p->pace = 0;

@@ -11,6 +11,7 @@
  * unless enlist asks for them.
  */
 #include "paces.h"
+#include "pieces.h"
 #include "shares.h"
 #include "words.h"
 
@@ -32,6 +33,7 @@ static __always_inline void put_back(struct bpf_sock_ops *ops, struct paced *p)
 	if (!p->pace || !lapsed(p))
 		return;
 	give(ops, p, p->own);
+	unbind_pieces(ops, p);
 	p->pace = 0;
 }
 
@@ -50,18 +52,18 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	__u64 moved, pace;
 	unsigned long found;
 	struct paced *p;
-	struct sock *full;
+	struct tcp_sock *tp;
 	bool anew;
 
 	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
-	full = sk ? (struct sock *)bpf_skc_to_tcp_sock(sk) : NULL;
-	if (!p || !full)
+	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	if (!p || !tp)
 		return;
 	p->window = (__u64)ops->srtt_us / 8 * MICROSECOND;
 	p->heard = bpf_ktime_get_ns();
 	if (p->pace)
 		p->unpaced = 0;
-	found = full->sk_max_pacing_rate;
+	found = ((struct sock *)tp)->sk_max_pacing_rate;
 	p->own = application(p, found);
 	find_leave(p, &leave);
 	if (!leave.share) {
@@ -72,6 +74,10 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	moved = pace > p->pace ? pace - p->pace : p->pace - pace;
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > pace / 128;
 	cut_paces(p, anew || pace == p->own ? 0 : leave.keeps);
+	if (pace == p->own)
+		unbind_pieces(ops, p);
+	else
+		bound_pieces(ops, p, tp, pace);
 	if (!anew)
 		return;
 	p->limits = leave.limits;

@@ -191,7 +191,7 @@ type linkIngressPaced struct {
 	Own     uint32
 	Mean    uint32
 	Wider   uint32
-	Pad     uint32
+	Clamp   uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
