@@ -317,6 +317,9 @@ struct stake {
 /* More than a link holds a packet by: it may have come in by another, below two limits. */
 #define STAKES (BOUNDS + 2)
 
+/* Of so many of its latest bytes a connection knows what they are like. */
+#define RECENT (1 << 20)
+
 /* What a connection knows of the limits that it is below. */
 struct paced {
 	__u64 window;  /* its round trip, ns */
@@ -325,14 +328,17 @@ struct paced {
 	__u64 nearest; /* its shortest round trip, as far as that is not longer by now, ns */
 	__u64 unpaced; /* bytes that it sent while nobody paced it */
 	__u64 sent;    /* all bytes that it sent */
-	__u32 wire;    /* of its latest bytes */
+	__u64 aged;    /* when the next two were halved, ns: they are of the last second or two */
+	__u32 wire;    /* bytes of its latest segments that carry any */
 	__u32 payload; /* of those */
 	__u32 head;    /* bytes on the wire of a segment, less those of its payload */
 	__u32 pace;    /* as we have set it; 0: we have not */
 	__u32 own;     /* what the application had set; ~0: nothing */
 	__u32 mean;    /* bytes on the wire of a segment, of its latest ones, times 1024 */
 	__u32 wider;   /* what its window is more than its share of a round trip, times 1024 */
+	__u32 full;    /* payload of a full segment, bytes; 0: not known yet */
 	__u32 clamp;   /* what its congestion window was clamped to before we did that; 0: we have not */
+	__u32 pad;
 	struct stake stakes[STAKES];
 };
 
@@ -435,7 +441,7 @@ _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
-_Static_assert(sizeof(struct paced) == 80 + STAKES * 88, "paced");
+_Static_assert(sizeof(struct paced) == 96 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

@@ -116,8 +116,21 @@ static __always_inline void average(struct paced *p, struct load *l)
 	p->mean = p->mean ? (p->mean * (MEMORY - n) + each * n) / MEMORY : each;
 }
 
+/* age forgets by half what is a second old, or beyond what is worth remembering. */
+static __always_inline void age(struct paced *p, __u64 now)
+{
+	__u64 halvings = p->wire > RECENT;
+
+	if (now >= p->aged + SECOND) {
+		halvings = least((now - p->aged) / SECOND, 31);
+		p->aged = now;
+	}
+	p->wire >>= halvings;
+	p->payload >>= halvings;
+}
+
 /* learn sees what of its packets is payload: TCP paces that, a limit counts the wire. */
-static __always_inline void learn(struct paced *p, struct load *l, __u32 length)
+static __always_inline void learn(struct paced *p, struct load *l, __u32 length, __u64 now)
 {
 	__u32 heads;
 
@@ -127,10 +140,7 @@ static __always_inline void learn(struct paced *p, struct load *l, __u32 length)
 	heads = l->segments * p->head;
 	if (l->wire <= heads)
 		return;
-	if (p->wire > 1 << 20) {
-		p->wire /= 2;
-		p->payload /= 2;
-	}
+	age(p, now);
 	p->wire += l->wire;
 	p->payload += l->wire - heads;
 }
@@ -333,7 +343,7 @@ static __always_inline bool restrained(struct paced *p, struct load *l, __u32 le
 {
 	bool restrained;
 
-	learn(p, l, length);
+	learn(p, l, length, now);
 	restrained = !unpaced(p, l, now, patience);
 	p->sent += l->wire;
 	return restrained;

@@ -61,6 +61,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 		return;
 	p->window = (__u64)ops->srtt_us / 8 * MICROSECOND;
 	p->heard = bpf_ktime_get_ns();
+	p->full = tp->mss_cache;
 	if (p->pace)
 		p->unpaced = 0;
 	found = ((struct sock *)tp)->sk_max_pacing_rate;
@@ -70,7 +71,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 		put_back(ops, p);
 		return;
 	}
-	pace = least(most(payload(p, least(leave.share, MAX_PACE)), 1), p->own);
+	pace = least(most(payload(p, leave.share, least(leave.share, MAX_PACE)), 1), p->own);
 	moved = pace > p->pace ? pace - p->pace : p->pace - pace;
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > pace / 128;
 	cut_paces(p, anew || pace == p->own ? 0 : leave.keeps);

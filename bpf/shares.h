@@ -40,12 +40,22 @@ static __always_inline bool lapsed(struct paced *p)
 	return true;
 }
 
-/* payload is what of a rate on the wire is payload of the connection. */
-static __always_inline __u64 payload(struct paced *p, __u64 rate)
+/*
+ * tells says that the latest segments of a connection tell of those to come: they were a quarter of a second of its share,
+ * on the wire. Who says a word now and then has not been held back, and once there is more its segments are full: paced
+ * by that word, the first of them would wait for as long as a hundred take.
+ */
+static __always_inline bool tells(struct paced *p, __u64 share) { return p->wire >= least(share, RECENT) / 4; }
+
+/* full is the payload of a full segment. */
+static __always_inline __u64 full(struct paced *p) { return p->full ? p->full : FULL_SEGMENT; }
+
+/* payload is what of a rate on the wire is payload of the connection, which has such a share. */
+static __always_inline __u64 payload(struct paced *p, __u64 share, __u64 rate)
 {
-	if (p->payload)
+	if (p->payload && tells(p, share))
 		return rate * p->payload / p->wire;
-	return rate * FULL_SEGMENT / (FULL_SEGMENT + p->head);
+	return rate * full(p) / (full(p) + p->head);
 }
 
 /*
@@ -54,11 +64,13 @@ static __always_inline __u64 payload(struct paced *p, __u64 rate)
  */
 static __always_inline __u64 share_in(struct paced *p, struct budget *b)
 {
-	__u64 rate = share(b);
+	__u64 rate = share(b), each = (full(p) + p->head) << 10;
 
-	if (b->packets)
-		rate = rate * (p->mean ? p->mean : (FULL_SEGMENT + p->head) << 10) / ((__u64)SEGMENT << 10);
-	return most(rate, 1);
+	if (!b->packets)
+		return most(rate, 1);
+	if (p->mean && tells(p, rate * p->mean / ((__u64)SEGMENT << 10)))
+		each = p->mean;
+	return most(rate * each / ((__u64)SEGMENT << 10), 1);
 }
 
 /* What the limits of a connection leave it. */

@@ -131,12 +131,12 @@ static __always_inline __u64 wide_enough(struct paced *p, struct leave *l, __u64
 	bool counted = widen(p, l->place);
 	__u64 window;
 
-	if (payload(p, within(l->share, p->nearest)) < narrow)
-		return most(payload(p, within(l->share, lead(p, l->place, now))), narrow);
+	if (payload(p, l->share, within(l->share, p->nearest)) < narrow)
+		return most(payload(p, l->share, within(l->share, lead(p, l->place, now))), narrow);
 	window = within(l->share, p->window) * p->wider / ONE;
 	if (!counted)
 		window = least(window, NEWCOMER);
-	return most(payload(p, window), narrow);
+	return most(payload(p, l->share, window), narrow);
 }
 
 static __always_inline void set_window(struct bpf_sock_ops *ops)

@@ -21,6 +21,7 @@ type openPaced struct {
 	Nearest uint64
 	Unpaced uint64
 	Sent    uint64
+	Aged    uint64
 	Wire    uint32
 	Payload uint32
 	Head    uint32
@@ -28,7 +29,9 @@ type openPaced struct {
 	Own     uint32
 	Mean    uint32
 	Wider   uint32
+	Full    uint32
 	Clamp   uint32
+	Pad     uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16

@@ -104,6 +104,7 @@ type pacePaced struct {
 	Nearest uint64
 	Unpaced uint64
 	Sent    uint64
+	Aged    uint64
 	Wire    uint32
 	Payload uint32
 	Head    uint32
@@ -111,7 +112,9 @@ type pacePaced struct {
 	Own     uint32
 	Mean    uint32
 	Wider   uint32
+	Full    uint32
 	Clamp   uint32
+	Pad     uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16

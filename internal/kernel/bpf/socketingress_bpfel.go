@@ -178,6 +178,7 @@ type socketIngressPaced struct {
 	Nearest uint64
 	Unpaced uint64
 	Sent    uint64
+	Aged    uint64
 	Wire    uint32
 	Payload uint32
 	Head    uint32
@@ -185,7 +186,9 @@ type socketIngressPaced struct {
 	Own     uint32
 	Mean    uint32
 	Wider   uint32
+	Full    uint32
 	Clamp   uint32
+	Pad     uint32
 	Stakes  [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
