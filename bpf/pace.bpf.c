@@ -49,7 +49,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct leave leave = {};
-	__u64 moved, pace;
+	__u64 pace;
 	unsigned long found;
 	struct paced *p;
 	struct tcp_sock *tp;
@@ -72,8 +72,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 		return;
 	}
 	pace = least(most(payload(p, leave.share, least(leave.share, MAX_PACE)), 1), p->own);
-	moved = pace > p->pace ? pace - p->pace : p->pace - pace;
-	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > pace / 128;
+	anew = !p->pace || found != p->pace || p->limits != leave.limits || !still(p->pace, pace);
 	cut_paces(p, anew || pace == p->own ? 0 : leave.keeps);
 	if (pace == p->own)
 		unbind_pieces(ops, p);

@@ -77,9 +77,12 @@ static __always_inline __u64 share_in(struct paced *p, struct budget *b)
 struct leave {
 	__u64 share;  /* the least of its shares, on the wire; 0: it is below no limit */
 	__u64 limits; /* their sum */
-	__u32 keeps;  /* whose share is the least, if that tells its load: not where it is all of the limit */
+	__u32 keeps;  /* whose share is the least, if a pace that stays tells its load as it was: not where it is all of the limit */
 	__u32 place;  /* and where among the connection's stakes it is */
 };
+
+/* still says that a pace, or a load, is as good as another. */
+static __always_inline bool still(__u64 was, __u64 is) { return (is > was ? is - was : was - is) <= was / 128; }
 
 /*
  * look_at sees what one stake leaves. It is global, as cut_stake is: so the kernel proves
@@ -104,7 +107,7 @@ __noinline int look_at(struct paced *p, __u32 place, struct leave *l)
 	if (l->share && l->share <= rate)
 		return 0;
 	l->share = rate;
-	l->keeps = share(b) < b->limit ? s->budget : 0;
+	l->keeps = share(b) < b->limit && still(s->flow.load, cut(b)) ? s->budget : 0;
 	l->place = place;
 	return 0;
 }

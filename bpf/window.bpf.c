@@ -142,7 +142,7 @@ static __always_inline __u64 wide_enough(struct paced *p, struct leave *l, __u64
 static __always_inline void set_window(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
-	__u64 moved, window;
+	__u64 window;
 	struct leave leave = {};
 	struct tcp_sock *tp;
 	struct paced *p;
@@ -173,8 +173,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 		return;
 	}
 	window = least(wide_enough(p, &leave, now, narrow), p->own);
-	moved = window > p->pace ? window - p->pace : p->pace - window;
-	anew = !p->pace || found != p->pace || p->limits != leave.limits || moved > window / 128;
+	anew = !p->pace || found != p->pace || p->limits != leave.limits || !still(p->pace, window);
 	cut_paces(p, anew || window == p->own ? 0 : leave.keeps);
 	if (!anew)
 		return;
