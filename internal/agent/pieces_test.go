@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// largestPiece is the largest packet that arrives at the far end for a time, in bytes on the wire: what the sender's TCP
+// pieces are the sizes of what arrives at the far end for a time, bytes on the wire, smallest first: what the sender's TCP
 // handed to its device at once, as a veth does not cut it.
-func (b *bench) largestPiece(t *testing.T, over time.Duration) (largest int) {
+func (b *bench) pieces(t *testing.T, over time.Duration) (sizes []int) {
 	t.Helper()
 	all := bits.ReverseBytes16(unix.ETH_P_ALL)
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
@@ -48,15 +49,20 @@ func (b *bench) largestPiece(t *testing.T, over time.Duration) (largest int) {
 				return
 			}
 			if l, ok := from.(*unix.SockaddrLinklayer); ok && l.Pkttype != unix.PACKET_OUTGOING {
-				largest = max(largest, n)
+				sizes = append(sizes, n)
 			}
 		}
 	})
-	return largest
+	if len(sizes) < 20 {
+		t.Fatalf("%d packets arrived", len(sizes))
+	}
+	slices.Sort(sizes)
+	return sizes
 }
 
 // TestPieces has TCP send to a near peer in pieces that its share gives in 10 ms, and no less than two segments, while it is
-// below a limit, and in larger ones once it is not.
+// below a limit, and in larger ones once it is not. One of twenty may be larger: where a machine is held up, round trips
+// are longer for a while.
 func TestPieces(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	const segment = 1514
@@ -79,13 +85,14 @@ func TestPieces(t *testing.T) {
 			b.apply(t, b.limited(group, fmt.Sprintf("%dMbit", c.mbit)))
 			start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--time", "60", "--parallel", fmt.Sprint(c.flows))
 			untilBusy(t, b.rate)
-			if largest := b.largestPiece(t, time.Second); largest > c.most || largest < segment {
-				t.Errorf("below a limit up to %d bytes were sent at once, want a segment to %d bytes", largest, c.most)
+			sizes := b.pieces(t, time.Second)
+			if most := sizes[len(sizes)*19/20]; most > c.most || most < segment {
+				t.Errorf("below a limit up to %d bytes were sent at once, want a segment to %d bytes", most, c.most)
 			}
 			c.end(b)
 			b.untilPaced(t, func(pace float64) bool { return pace == 0 })
-			if largest := b.largestPiece(t, time.Second); largest < 10*segment {
-				t.Errorf("without a limit up to %d bytes were sent at once, want %d", largest, 10*segment)
+			if sizes = b.pieces(t, time.Second); sizes[len(sizes)-1] < 10*segment {
+				t.Errorf("without a limit up to %d bytes were sent at once, want %d", sizes[len(sizes)-1], 10*segment)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -159,7 +160,7 @@ func TestSumsAtOnce(t *testing.T) {
 				a.weight, a.within, last = weight, 1, 1
 				put(t, kernel.Budgets, 1, newBudget(plan.Owner{Member: plan.FirstID}, a))
 			}
-			const steps = 5000
+			const steps = 1000
 			now := uint64(1e9)
 			for n := range steps {
 				now += 5e6 // beyond a tick, so that each step may vote
@@ -207,6 +208,7 @@ func atOnce(fn func()) {
 	for range 2 {
 		done.Go(func() {
 			for ready.Add(1); ready.Load() < 2; {
+				runtime.Gosched()
 			}
 			fn()
 		})
