@@ -20,7 +20,7 @@
 
 /* What a connection may send at once, and have on its way at least: its pace for so long, ns. */
 #define PIECE (10000 * MICROSECOND)
-/* And no less segments, so that a peer need not wait for the next one to acknowledge one. */
+/* And no fewer segments than a peer acknowledges at once, without a timer. */
 #define PAIR 2
 /* As the kernel has it where nobody has clamped a window; as an option it has a sign. */
 #define UNCLAMPED 0x7fffffff

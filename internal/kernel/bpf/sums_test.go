@@ -160,7 +160,10 @@ func TestSumsAtOnce(t *testing.T) {
 				a.weight, a.within, last = weight, 1, 1
 				put(t, kernel.Budgets, 1, newBudget(plan.Owner{Member: plan.FirstID}, a))
 			}
-			const steps = 1000
+			steps := 5000
+			if testing.Short() {
+				steps = 500
+			}
 			now := uint64(1e9)
 			for n := range steps {
 				now += 5e6 // beyond a tick, so that each step may vote
