@@ -34,6 +34,9 @@
 static __always_inline __u64 least(__u64 a, __u64 b) { return a < b ? a : b; }
 static __always_inline __u64 most(__u64 a, __u64 b) { return a > b ? a : b; }
 
+/* still says that a pace, or a load, is as good as another. */
+static __always_inline bool still(__u64 was, __u64 is) { return (is > was ? is - was : was - is) <= was / 128; }
+
 /* once reads what other CPUs write. */
 static __always_inline __u64 once(__u64 *at) { return *(volatile __u64 *)at; }
 

@@ -162,7 +162,8 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 srtt_us;	       /* the round trip, times 8; 0: not yet */
 	__u32 window_clamp;    /* the most that it offers its peer, bytes */
-	__u32 snd_cwnd_clamp;  /* the most that its congestion window may be, segments */
+	__u32 snd_cwnd;	       /* its congestion window, segments */
+	__u32 snd_cwnd_clamp;  /* the most that this may be */
 	struct {
 		struct {
 			__u32 v;

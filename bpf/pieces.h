@@ -16,10 +16,13 @@
 #include <bpf/bpf_helpers.h>
 
 #define SOL_TCP 6
+#define TCP_BPF_IW 1001
 #define TCP_BPF_SNDCWND_CLAMP 1002
 
 /* What a connection may send at once, and have on its way at least: its pace for so long, ns. */
 #define PIECE (10000 * MICROSECOND)
+/* And while it has hardly begun: many may begin at once, each with a pace as if it were alone. */
+#define FIRST_PIECE (PIECE / 8)
 /* And no fewer segments than a peer acknowledges at once, without a timer. */
 #define PAIR 2
 /* As the kernel has it where nobody has clamped a window; as an option it has a sign. */
@@ -44,21 +47,6 @@ static __always_inline bool clamp(void *ctx, int segments)
 	return !bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &segments, sizeof(segments));
 }
 
-/* bound_pieces bounds what a connection sends at once, where TCP would send more than its pace gives meanwhile. */
-static __always_inline void bound_pieces(struct bpf_sock_ops *ops, struct paced *p, struct tcp_sock *tp, __u64 pace)
-{
-	__u32 found = tp->snd_cwnd_clamp;
-	__u64 segments;
-
-	if (!p->clamp && hasty(tp) <= most(pace * (PIECE / MICROSECOND) / (SECOND / MICROSECOND), PAIR * tp->mss_cache))
-		return;
-	segments = pace * (most(PIECE, 2 * p->window) / MICROSECOND) / (SECOND / MICROSECOND) / most(tp->mss_cache, 1);
-	segments = least(most(segments, PAIR), p->clamp ? p->clamp : least(found, UNCLAMPED));
-	if (segments == found || !clamp(ops, segments) || p->clamp)
-		return;
-	p->clamp = least(found, UNCLAMPED);
-}
-
 /* unbind_pieces ends that. */
 static __always_inline bool unbind_pieces(void *ctx, struct paced *p)
 {
@@ -66,6 +54,38 @@ static __always_inline bool unbind_pieces(void *ctx, struct paced *p)
 		return false;
 	p->clamp = 0;
 	return true;
+}
+
+/*
+ * begin has a connection that has sent nothing yet begin with so many segments; of any other the kernel refuses it. TCP
+ * comes down to a bound only while it fills its window, which who is paced hardly does.
+ */
+static __always_inline void begin(void *ctx, struct tcp_sock *tp, int segments)
+{
+	if ((__u32)segments < tp->snd_cwnd)
+		bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_IW, &segments, sizeof(segments));
+}
+
+/* meanwhile is how many bytes a pace gives in so many ns. */
+static __always_inline __u64 meanwhile(__u64 pace, __u64 ns) { return pace * (ns / MICROSECOND) / (SECOND / MICROSECOND); }
+
+/* bound_pieces bounds what a connection sends at once, where TCP would send more than its pace gives meanwhile. */
+static __always_inline void bound_pieces(struct bpf_sock_ops *ops, struct paced *p, struct tcp_sock *tp, __u64 pace)
+{
+	__u64 span = p->sent < NEWCOMER ? FIRST_PIECE : PIECE, segments;
+	__u32 found = tp->snd_cwnd_clamp;
+
+	if (hasty(tp) <= most(meanwhile(pace, span), PAIR * tp->mss_cache)) {
+		unbind_pieces(ops, p);
+		return;
+	}
+	segments = meanwhile(pace, most(span, 2 * p->window)) / most(tp->mss_cache, 1);
+	segments = least(most(segments, PAIR), p->clamp ? p->clamp : least(found, UNCLAMPED));
+	if (still(found, segments) || !clamp(ops, segments))
+		return;
+	begin(ops, tp, segments);
+	if (!p->clamp)
+		p->clamp = least(found, UNCLAMPED);
 }
 
 #endif

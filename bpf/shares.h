@@ -81,9 +81,6 @@ struct leave {
 	__u32 place;  /* and where among the connection's stakes it is */
 };
 
-/* still says that a pace, or a load, is as good as another. */
-static __always_inline bool still(__u64 was, __u64 is) { return (is > was ? is - was : was - is) <= was / 128; }
-
 /*
  * look_at sees what one stake leaves. It is global, as cut_stake is: so the kernel proves
  * them once, and not for each stake.
