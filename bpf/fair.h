@@ -299,14 +299,16 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 /* say lets a flow vote if it has something new to say. */
 static __always_inline void say(struct budget *b, struct flow *f, __u64 now)
 {
-	__u64 age = now > f->since ? now - f->since : 0, window = most(b->tick_length, f->window);
+	__u64 age = now > f->since ? now - f->since : 0, window = most(b->tick_length, f->window), vote;
 
-	if (!stands(b, f) && f->vote >= b->unit / 2 && f->size >= SEGMENT)
+	if (!stands(b, f) && f->vote >= b->unit / 2 && f->size >= SEGMENT) {
 		elect(b, f, now, f->vote, window);
-	else if (age >= window)
-		elect(b, f, now, use(b, f, age), age + age / 4);
-	else if ((!stands(b, f) || f->vote < b->unit / 4) && newcomer(b, f))
+	} else if (age >= window) {
+		vote = use(b, f, age);
+		elect(b, f, now, vote, f->low ? window : age + age / 4); /* what is not believed is asked again soon */
+	} else if ((!stands(b, f) || f->vote < b->unit / 4) && newcomer(b, f)) {
 		elect(b, f, now, b->unit, window);
+	}
 }
 
 /* ask is say, but for most packets, which come while the flow's vote stands and is young. */

@@ -76,7 +76,11 @@ func (b *Budget) ask(f *Flow, now uint64) {
 		// It was greedy before the pause, and is believed at once.
 		b.elect(f, now, f.vote, window)
 	case age >= window:
-		b.elect(f, now, b.use(f, age), age+age/4)
+		vote, hold := b.use(f, age), age+age/4
+		if f.low {
+			hold = window // what is not believed is asked again soon
+		}
+		b.elect(f, now, vote, hold)
 	case (!b.stands(f) || f.vote < b.Unit/4) && b.newcomer(f):
 		b.elect(f, now, b.Unit, window)
 	}
