@@ -72,10 +72,10 @@ static __always_inline void inherit(struct budget *b, struct budget *up)
 	b->sent = once(&up->sent);
 }
 
-static __always_inline __u64 allowance(struct budget *b, __u64 ns)
-{
-	return b->limit * (least(ns, LONGEST) / MICROSECOND) / (SECOND / MICROSECOND);
-}
+/* meanwhile is what a rate gives in so many ns. */
+static __always_inline __u64 meanwhile(__u64 rate, __u64 ns) { return rate * (ns / MICROSECOND) / (SECOND / MICROSECOND); }
+
+static __always_inline __u64 allowance(struct budget *b, __u64 ns) { return meanwhile(b->limit, least(ns, LONGEST)); }
 
 static __always_inline __u64 ticks(struct budget *b, __u64 ns) { return least(ns / b->tick_length + 2, SLOTS - 1); }
 

@@ -66,9 +66,6 @@ static __always_inline void begin(void *ctx, struct tcp_sock *tp, int segments)
 		bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_IW, &segments, sizeof(segments));
 }
 
-/* meanwhile is how many bytes a pace gives in so many ns. */
-static __always_inline __u64 meanwhile(__u64 pace, __u64 ns) { return pace * (ns / MICROSECOND) / (SECOND / MICROSECOND); }
-
 /* bound_pieces bounds what a connection sends at once, where TCP would send more than its pace gives meanwhile. */
 static __always_inline void bound_pieces(struct bpf_sock_ops *ops, struct paced *p, struct tcp_sock *tp, __u64 pace)
 {
