@@ -20,9 +20,9 @@
 #define TCP_BPF_SNDCWND_CLAMP 1002
 
 /* What a connection may send at once, and have on its way at least: its pace for so long, ns. */
-#define PIECE (10000 * MICROSECOND)
+#define PIECE (4000 * MICROSECOND)
 /* And while it has hardly begun: many may begin at once, each with a pace as if it were alone. */
-#define FIRST_PIECE (PIECE / 8)
+#define FIRST_PIECE (PIECE / 4)
 /* And no fewer segments than a peer acknowledges at once, without a timer. */
 #define PAIR 2
 /* As the kernel has it where nobody has clamped a window; as an option it has a sign. */

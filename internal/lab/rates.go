@@ -129,15 +129,12 @@ func (l *ratesLab) build(ctx context.Context) (err error) {
 	if l.far, err = l.net.Host("receiver"); err != nil {
 		return err
 	}
-	for i, rate := range l.rates {
+	for i := range l.rates {
 		end := func(on *hosts.Host, n int) hosts.Plug {
 			return plug(on, fmt.Sprintf("line%d", i), fmt.Sprintf("10.99.%d.%d/24", 50+i, n), fmt.Sprintf("fd99:%d::%d/64", 50+i, n))
 		}
 		w := rateWire{near: end(l.from, 1), far: end(l.far, 2)}
-		if rate == fastest {
-			rate = MaxRate
-		}
-		if err := hosts.Wire(w.near, w.far, hosts.Segments(uint64(rate))); err != nil {
+		if err := hosts.Wire(w.near, w.far, hosts.Whole); err != nil {
 			return err
 		}
 		w.to = l.at(w.far, 5201)

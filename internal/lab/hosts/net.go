@@ -55,6 +55,9 @@ func Segments(rate uint64) int {
 	return int(min(max(rate/8/10_000/1514, 1), 40))
 }
 
+// Whole is how many segments a packet may have where a wire takes what TCP hands down, as a veth of a container does.
+const Whole = 65535
+
 // Wire joins two hosts by a veth pair, device and addresses as the plugs say,
 // both ends up, for packets of so many segments.
 func Wire(a, b Plug, segments int) error {
