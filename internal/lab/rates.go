@@ -48,8 +48,7 @@ var rateKinds = []rateKind{{"tcp_1", "one TCP flow", 1}, {"tcp_32", "32 TCP flow
 // stays is how many of several streams go on when the others stop.
 const stays = 8
 
-// A ratesLab is two hosts with a wire for each rate: a packet has as many segments as a card would
-// send of that rate at once.
+// A ratesLab is two hosts with a wire for each rate, which takes all that TCP hands down at once.
 type ratesLab struct {
 	*session
 	rates     []policy.Rate
