@@ -81,18 +81,18 @@ func TestFallIsBelievedTheSecondTime(t *testing.T) {
 // greedy one that begins then has the whole limit within 100 ms, though nobody else says that the first wants no more.
 func TestFallIsAskedAgainSoon(t *testing.T) {
 	b := NewBudget(hundredMbit, 0)
-	now, first, second := uint64(1), Flow{}, Flow{}
+	now, modest, greedy := uint64(1), Flow{}, Flow{}
 	for range 10 {
-		b.Packet(&first, now, Segment)
+		b.Packet(&modest, now, Segment)
 		now += 1000
 	}
-	now += 1_000_000_000
-	b.Packet(&first, now, 66)
+	now += second
+	b.Packet(&modest, now, 66)
 	if b.Load != One {
 		t.Fatalf("load %d after a word, want %d: a fall is not believed at once", b.Load, One)
 	}
-	for end := now + 100_000_000; now < end; now += Segment * 1_000_000_000 / b.Pace(&second) {
-		b.Packet(&second, now, Segment)
+	for end := now + 100_000_000; now < end; now += Segment * second / b.Pace(&greedy) {
+		b.Packet(&greedy, now, Segment)
 	}
 	if got := b.Share(); got < hundredMbit*95/100 {
 		t.Errorf("after 100 ms its share is %d bytes/s, want %d", got, hundredMbit)
