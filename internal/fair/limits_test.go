@@ -86,6 +86,38 @@ func TestWhatIsNotWantedIsShared(t *testing.T) {
 	}
 }
 
+// TestBursts: flows whose applications write much now and then have what they want, and greedy ones less than the rest, as
+// the vote of a burst stands for longer than that.
+func TestBursts(t *testing.T) {
+	for _, c := range []struct{ segments, used float64 }{{2, 0.99}, {7, 0.93}, {14, 0.75}, {40, 0.8}} {
+		for _, rtt := range []time.Duration{50 * time.Microsecond, 5 * time.Millisecond} {
+			s := newSimulation(hundredMbit)
+			greedy, modest := s.open(2, rtt, 0), s.open(5, rtt, hundredMbit/10*mss/Segment)
+			for i, f := range modest {
+				f.every = uint64(c.segments * Segment / (hundredMbit / 10) * second)
+				f.phase = f.every * uint64(i) / uint64(len(modest))
+			}
+			var before, after [2]float64
+			count := func(to *[2]float64) {
+				for i, all := range [][]*sender{greedy, modest} {
+					for _, f := range all {
+						to[i] += float64(f.total) / 5 / hundredMbit
+					}
+				}
+			}
+			s.run(2 * time.Second)
+			count(&before)
+			s.run(7 * time.Second)
+			count(&after)
+			greeds, rest := after[0]-before[0], after[1]-before[1]
+			t.Logf("%g segments at once, %v: greedy ones %.4f, the others %.4f", c.segments, rtt, greeds, rest)
+			if math.Abs(rest-0.5) > 0.01 || greeds+rest > 1.01 || greeds+rest < c.used {
+				t.Errorf("%g segments at once, %v: greedy ones %.4f, the others %.4f", c.segments, rtt, greeds, rest)
+			}
+		}
+	}
+}
+
 // TestPause lets all flows be silent and start again.
 func TestPause(t *testing.T) {
 	for _, pause := range []time.Duration{20 * time.Millisecond, 300 * time.Millisecond, 10 * time.Second} {

@@ -23,6 +23,8 @@ type sender struct {
 	Flow
 	in     *Budget // that it votes in
 	demand float64 // bytes/s that the application writes; 0: greedy
+	every  uint64  // ns, for each of which it writes at once; 0: it writes all the time
+	phase  uint64  // by which it is ahead of others, ns
 	rtt    uint64  // ns
 	pace   uint64  // bytes/s of payload
 	cwnd   uint64  // segments
@@ -195,9 +197,15 @@ func (s *simulation) take(f *sender, n uint64) (wait uint64) {
 	if f.demand == 0 {
 		return 0
 	}
-	need := float64(n * mss)
-	f.written = min(f.written+f.demand*float64(s.now-f.refill)/second, sendBuffer)
-	f.refill = s.now
+	need, now := float64(n*mss), s.now
+	if f.every > 0 {
+		now = max((s.now+f.phase)/f.every*f.every, f.phase) - f.phase // the last time that it wrote
+	}
+	f.written = min(f.written+f.demand*float64(now-min(f.refill, now))/second, sendBuffer)
+	f.refill = max(f.refill, now)
+	if f.written < need && f.every > 0 {
+		return f.refill + f.every - s.now + 1
+	}
 	if f.written < need {
 		return uint64((need-f.written)/f.demand*second) + 1
 	}
