@@ -33,6 +33,7 @@ enum __attribute__((packed)) limited {
 	DEPARTS_TOGETHER = 1 << 2, /* it has a departure for all links together */
 	DEPARTS_HERE = 1 << 3,	   /* and one for this link */
 	HAS_ONE = 1 << 4,	   /* all that it has is one budget, of its bytes on all links */
+	ANSWERS = 1 << 5,	   /* what its sockets answer waits until what they got would have come */
 };
 
 /* What a contract means on one link. */
@@ -218,7 +219,8 @@ struct flow {
 	__u32 size;    /* of its last packet */
 	__u32 voting;  /* a CPU is about to vote for it */
 	__u16 low;	/* its use fell at the last vote, which was not believed */
-	__u16 exact;	/* something else holds it to its share: it counts as no more than that */
+	__u8 exact;	/* something else holds it to its share: it counts as no more than that */
+	__u8 held;	/* and does so now: it counts as no less, if it uses half of it */
 	__u32 measured; /* its use at the last vote as it was, twice the unit at most; 0: widen has seen it */
 };
 
@@ -338,7 +340,11 @@ struct paced {
 	__u32 wider;   /* what its window is more than its share of a round trip, times 1024 */
 	__u32 full;    /* payload of a full segment, bytes; 0: not known yet */
 	__u32 clamp;   /* what its congestion window was clamped to before we did that; 0: we have not */
-	__u32 pad;
+	__u16 held;    /* it has had all of its share */
+	__u16 late;    /* something came later than it was due, since it was looked at */
+	__u64 share;   /* the least of its shares when it was looked at last, bytes a second on the wire */
+	__u64 due;     /* when what it got so far would have come at that, ns: what it answers waits for it */
+	__u64 answered; /* when it last sent by a link where that waits, ns */
 	struct stake stakes[STAKES];
 };
 
@@ -441,7 +447,7 @@ _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 72, "stake");
-_Static_assert(sizeof(struct paced) == 96 + STAKES * 88, "paced");
+_Static_assert(sizeof(struct paced) == 120 + STAKES * 88, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

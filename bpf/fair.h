@@ -30,6 +30,9 @@
 #define MAX_PACE 0xfffffffeULL
 #define BURST 10000000ULL
 #define FRACTION 16
+#define LINE_SPARE 2000000ULL
+#define LINE_WAIT (2 * SECOND)
+#define LINE_AHEAD 4000000ULL
 
 static __always_inline __u64 least(__u64 a, __u64 b) { return a < b ? a : b; }
 static __always_inline __u64 most(__u64 a, __u64 b) { return a > b ? a : b; }
@@ -288,12 +291,26 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 
 	f->measured = u;
 	u = least(u, f->exact ? b->unit : b->unit + b->unit / 8);
+	if (f->held && u >= b->unit / 2)
+		u = b->unit;
 	if (stands(b, f) && u < f->vote - f->vote / 4 && !f->low) {
 		f->low = 1;
 		return f->vote;
 	}
 	f->low = 0;
 	return u;
+}
+
+/* spare is what a line of a share makes up for after a pause, ns. */
+static __always_inline __u64 spare(__u64 share) { return most(LINE_SPARE, 2 * SEGMENT * SECOND / share); }
+
+/*
+ * expected is fair.Line.Expect: when a line of a share would have brought all that a connection got, of which it has so
+ * many bytes now.
+ */
+static __always_inline __u64 expected(__u64 due, __u64 now, __u64 wire, __u64 share)
+{
+	return least(most(due, now - least(spare(share), now)) + wire * SECOND / share, now + LINE_WAIT);
 }
 
 /* say lets a flow vote if it has something new to say. */

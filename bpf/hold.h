@@ -53,6 +53,7 @@ struct load {
 	bool datagram;		  /* it is of a socket of UDP's */
 	bool stream;		  /* it is TCP */
 	bool together;		  /* all TCP goes through one bucket, whoever holds it back */
+	bool low;		  /* a bucket that it went through was less than half full */
 	bool own;		  /* its connection is charged for it, and not the flow of its kind */
 	__u64 tab;		  /* in which budgets its connection may have a tab; 0: it may not */
 	__u32 budgets[BOUNDS]; /* their numbers; from the first 0 on there is none */
@@ -161,6 +162,7 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 	s = stake_in(p, budget, b->serial);
 	s->charged = now;
 	s->hook = hook;
+	s->flow.held = p->held;
 	if (weight)
 		charge(b, limit_of(b), &s->flow, now, weight);
 	return 0;
@@ -288,7 +290,7 @@ static __always_inline __u64 toll(struct budget *b, struct load *l)
  */
 static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 now)
 {
-	bool low = false;
+	bool marked;
 	struct budget *b;
 	__u64 *credit;
 	__u32 i;
@@ -300,16 +302,16 @@ static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 n
 			__sync_fetch_and_add(&b->dropped, l->segments);
 			return false;
 		}
-		low |= half_empty(b, l->stream, now);
+		l->low |= half_empty(b, l->stream, now);
 	}
-	low = low && bpf_skb_ecn_set_ce(skb) == 1;
+	marked = l->low && bpf_skb_ecn_set_ce(skb) == 1;
 	each_budget(l, i, b) {
 		credit = l->stream ? NULL : credit_at(l, i);
 		if (prepaid(credit, weight(b, l))) {
 			*credit -= weight(b, l);
 			continue;
 		}
-		if (low && half_empty(b, l->stream, now))
+		if (marked && half_empty(b, l->stream, now))
 			__sync_fetch_and_add(&b->marked, l->segments);
 		pay(b, l->stream, now, toll(b, l));
 		if (!l->own)

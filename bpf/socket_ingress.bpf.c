@@ -9,10 +9,16 @@
  *
  * What it does not promise: that what was dropped did not use the line. It did.
  */
+#include "answers.h"
 #include "hold.h"
 #include "resolve.h"
 #include "segments.h"
-#include "windows.h"
+
+/*
+ * Where two segments of a connection take longer, ns, those of all are a good part of what a bucket holds: so that
+ * it is not full means nothing.
+ */
+#define COARSE 55000000ULL
 
 /* lo has this number in every network namespace. */
 #define LOOPBACK 1
@@ -50,6 +56,23 @@ static __always_inline struct paced *window_of(struct bpf_sock *sk)
 	return sk && connected(sk) ? connection(&windows, sk) : NULL;
 }
 
+/*
+ * expect says when a line of a connection's share would have brought what it gets now: ahead of the clock by what came
+ * too early, and behind it by no more than a pause is worth. A bucket that was emptied, as by connections that begin
+ * together, fills again because the line is slower until then. Who is held votes for no less because of that.
+ */
+static __always_inline void expect(struct paced *p, struct load *l, __u64 now)
+{
+	__u64 wire = l->wire;
+
+	if (!p->share || l->wire <= BARE || !answers_wait(p, now))
+		return;
+	if (l->low && p->share >= 2 * SEGMENT * SECOND / COARSE)
+		wire += wire / 2;
+	p->late |= now > p->due;
+	p->due = expected(p->due, now, wire, p->share);
+}
+
 SEC("cgroup_skb/ingress")
 int socket_ingress(struct __sk_buff *skb)
 {
@@ -79,8 +102,11 @@ int socket_ingress(struct __sk_buff *skb)
 		l->own = restrained(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
 	if (hold_unpaced(skb, l, now) == DROP)
 		return REFUSE;
-	if (p)
+	if (p) {
+		p->held = p->share && now < p->due + spare(p->share);
 		charge_stakes(p, l, now, l->own);
+		expect(p, l, now);
+	}
 	return PASS;
 }
 

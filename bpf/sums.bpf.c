@@ -121,4 +121,18 @@ int sum_stream(struct __sk_buff *skb)
 	return true;
 }
 
+/*
+ * Returns in how many ns a line would have brought all that came: its share is in place of the flow, and when that was before in
+ * place of the bloc.
+ */
+SEC("tc")
+int sum_line(struct __sk_buff *skb)
+{
+	struct step s;
+
+	if (bpf_skb_load_bytes(skb, 0, &s, sizeof(s)))
+		return 0;
+	return expected(s.bloc, s.now, s.value, s.flow) - s.now;
+}
+
 char _license[] SEC("license") = "Dual BSD/GPL";

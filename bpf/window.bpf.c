@@ -14,8 +14,8 @@
  * drops, but a sender that has no more on its way loses no more, and waits for its timer.
  * It holds connections from before the limit, too, unless enlist asks for them.
  */
+#include "answers.h"
 #include "shares.h"
-#include "windows.h"
 #include "words.h"
 
 #include <bpf/bpf_core_read.h>
@@ -131,6 +131,11 @@ static __always_inline __u64 wide_enough(struct paced *p, struct leave *l, __u64
 	bool counted = widen(p, l->place);
 	__u64 window;
 
+	if (answers_wait(p, now)) {
+		window = within(l->share, p->nearest + LINE_AHEAD);
+		window = payload(p, l->share, counted ? window : least(window, NEWCOMER));
+		return most((window + narrow / 2 - 1) / (narrow / 2) * (narrow / 2), narrow);
+	}
 	if (payload(p, l->share, within(l->share, p->nearest)) < narrow)
 		return most(payload(p, l->share, within(l->share, lead(p, l->place, now))), narrow);
 	window = within(l->share, p->window) * p->wider / ONE;
@@ -159,8 +164,11 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	if (p->pace != narrow && now < p->heard + p->window / OFTEN)
 		return;
 	p->window = round_trip(ops, tp);
-	/* A way that has become longer is found out, little by little. */
-	p->nearest = least(p->nearest ? p->nearest + p->nearest / 1024 + 1 : p->window, p->window);
+	/* A way that has become longer is found out, little by little: not while it is us who make it so. */
+	if (!p->nearest || p->late || !answers_wait(p, now))
+		p->nearest += p->nearest ? p->nearest / 1024 + 1 : p->window;
+	p->late = 0;
+	p->nearest = least(p->nearest, p->window);
 	p->heard = now;
 	if (p->pace)
 		p->unpaced = 0;
@@ -168,6 +176,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	if (!p->pace || found != p->pace) /* TCP widens it as its buffer grows */
 		p->own = found;
 	find_leave(p, &leave);
+	p->share = leave.share;
 	if (!leave.share) {
 		put_back(ops, p);
 		return;

@@ -205,7 +205,14 @@ func (v *statusView) limits(all []agent.LimitStatus) {
 		if held[r] == nil {
 			order = append(order, r)
 		}
-		if name := cmp.Or(l.Workload, l.Link+" itself"); !slices.Contains(held[r], name) {
+		name := cmp.Or(l.Workload, l.Link+" itself")
+		apart := func(other agent.LimitStatus) bool {
+			return other.Workload == l.Workload && other.Promise != l.Promise && other.Rung != l.Rung
+		}
+		if l.Workload != "" && l.Promise == plan.PromiseIngress && slices.ContainsFunc(all, apart) {
+			name = "what " + name + " receives"
+		}
+		if !slices.Contains(held[r], name) {
 			held[r] = append(held[r], name)
 		}
 	}

@@ -190,7 +190,9 @@ workload  link  promise                 verdict  packets      sent  evidence
 			for _, workload := range []string{"busy", "idle", "late"} {
 				s.Limits = append(s.Limits, agent.LimitStatus{Workload: workload, Link: "eth0", Promise: plan.PromiseEgress, Rung: "htb", Why: "the policy asks for it", Lacks: []string{"this", "that"}})
 			}
-			s.Limits = append(s.Limits, agent.LimitStatus{Workload: "late", Link: "eth1", Promise: plan.PromiseEgress, Rung: "pace", Why: "the best there is"})
+			s.Limits = append(s.Limits, agent.LimitStatus{Workload: "late", Link: "eth1", Promise: plan.PromiseEgress, Rung: "pace", Why: "the best there is"},
+				agent.LimitStatus{Workload: "idle", Link: plan.EveryLink, Promise: plan.PromiseIngress, Rung: "edt", Why: "the policy asks for it"},
+				agent.LimitStatus{Workload: "new", Link: plan.EveryLink, Promise: plan.PromiseIngress, Rung: "pace", Why: "the best there is"})
 			s.Weights = []plan.Weighing{{Workload: "late", Limit: "the limit of tenant", Weight: 3, Last: 37_216_000}}
 		}, `
 kept: all 2 promises
@@ -207,7 +209,8 @@ busy      eth0  at most 20Mbit  kept           0   0 B  3 packets dropped; 20.1M
 late      eth0  at most 20Mbit  broken         0   0 B  see above
   limits of busy, idle, late by htb: the policy asks for it
     not promised: this; that
-  limits of late by pace: the best there is
+  limits of late, new by pace: the best there is
+  limits of what idle receives by edt: the policy asks for it
   late: weight 3 in the limit of tenant: 37.2Mbit in the last 5 s
 `},
 		{"a limit", 90, func(s *agent.Status) {

@@ -9,12 +9,12 @@ import (
 	"github.com/weir-net/weir/internal/state"
 )
 
-// A LimitStatus says on which rung a limit is held: of what a workload sends, or of a
-// link itself.
+// A LimitStatus says on which rung a limit is held: of what a workload sends or receives, or
+// of a link itself.
 type LimitStatus struct {
 	Workload string   `json:"workload"` // "": whatever the link carries
-	Link     string   `json:"link"`     // "*" of all links together
-	Promise  string   `json:"promise"`  // "egress" or, of a link itself, "ingress"
+	Link     string   `json:"link"`     // "*" of all links together, or what sockets receive
+	Promise  string   `json:"promise"`  // "egress" or "ingress"
 	Rung     string   `json:"rung"`     // "pace", "edt", "htb", "police" or "ifb"
 	Why      string   `json:"why"`
 	Lacks    []string `json:"lacks,omitempty"` // what the rung does not promise
@@ -30,6 +30,9 @@ func (s *Status) addLimits(w *plan.Want) {
 			add("", link, promise, w.OwnRungs[link][promise])
 		}
 	}
+	for _, workload := range sortedKeys(w.Received) {
+		add(workload, plan.EveryLink, plan.PromiseIngress, w.Received[workload])
+	}
 	for _, workload := range sortedKeys(w.LimitRungs) {
 		for _, link := range sortedKeys(w.LimitRungs[workload]) {
 			add(workload, link, plan.PromiseEgress, w.LimitRungs[workload][link])
@@ -44,11 +47,12 @@ func (a *Agent) NoLimit(ctx context.Context, by policy.Method) string {
 	return why
 }
 
-// howLimited are the rungs of the limits that are in force.
-func (a *Agent) howLimited(ctx context.Context, r *state.Record) (plan.LimitRungs, error) {
+// howLimited are the rungs of the limits that are in force: of what workloads send, and
+// receive.
+func (a *Agent) howLimited(ctx context.Context, r *state.Record) (plan.LimitRungs, plan.ReceiveRungs, error) {
 	p, err := a.parse(r.Applied)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f := plan.Facts{Root: true}
 	err = a.inScope(func() (err error) {
@@ -56,5 +60,6 @@ func (a *Agent) howLimited(ctx context.Context, r *state.Record) (plan.LimitRung
 		f.Links, err = host.Links(ctx)
 		return err
 	})
-	return plan.HowLimited(withSets(p, r.Sets), f), err
+	p = withSets(p, r.Sets)
+	return plan.HowLimited(p, f), plan.HowReceived(p, f), err
 }

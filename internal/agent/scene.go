@@ -25,7 +25,8 @@ type scene struct {
 	tasks   map[uint32]uint32
 	names   map[plan.ContractID]string
 	mounts  workload.Hierarchies
-	limits  plan.LimitRungs // of the workloads
+	limits  plan.LimitRungs   // of what workloads send
+	receive plan.ReceiveRungs // of what they receive
 }
 
 // explain sets the scene for fn. Without a policy it returns ErrNothingApplied.
@@ -39,7 +40,7 @@ func (a *Agent) explain(ctx context.Context, fn func(*scene) error) error {
 		if err := s.readLinks(); err != nil {
 			return err
 		}
-		if s.limits, err = a.howLimited(ctx, r); err != nil {
+		if s.limits, s.receive, err = a.howLimited(ctx, r); err != nil {
 			return err
 		}
 		return fn(s)
@@ -167,7 +168,7 @@ func (s *scene) draw(subject string, of plan.Subject) *Explanation {
 	for _, toward := range s.have.Rules.TowardTerms(id) {
 		x.Promises = append(x.Promises, "all links together: "+plan.PromiseEgress+" "+toward)
 	}
-	x.Limits = s.limits.Told(x.Workload)
+	x.Limits = append(s.limits.Told(x.Workload), s.receive.Told(x.Workload)...)
 	if l, ok := s.have.Rules.Arriving[id]; ok {
 		x.Promises = append(x.Promises, "sockets of this host: "+plan.PromiseIngress+" "+l.String())
 	}

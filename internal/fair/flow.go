@@ -15,6 +15,7 @@ const (
 type Flow struct {
 	Window uint64 // over which its use is measured, ns: its round trip; a tick at least
 	Exact  bool   // something else holds it to its share: it counts as no more than that
+	Held   bool   // and does so now: it counts as no less, if it uses half of it
 
 	Measured uint64 // its use at the last vote as it was, times Unit; twice that at most
 
@@ -100,6 +101,9 @@ func (b *Budget) use(f *Flow, age uint64) uint64 {
 		most = b.Unit
 	}
 	use := min(f.Measured, most)
+	if f.Held && use >= b.Unit/2 {
+		use = b.Unit
+	}
 	if b.stands(f) && use < f.vote-f.vote/4 && !f.low {
 		f.low = true
 		return f.vote

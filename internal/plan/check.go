@@ -18,10 +18,10 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 	add := func(span policy.Span, help, format string, args ...any) {
 		errs = append(errs, policy.Diagnostic{Span: span, Message: fmt.Sprintf(format, args...), Help: help})
 	}
-	limits := HowLimited(p, f)
+	limits, received := HowLimited(p, f), HowReceived(p, f)
 	for _, l := range p.Links {
 		shares := sharesOf(p, l.Name, limits, IDs{}.shareNumbers(p, l.Name, limits))
-		checkLink(l, Demand{shares, limits.depart(l.Name)}, f, add)
+		checkLink(l, Demand{shares, limits.depart(l.Name) || received.depart()}, f, add)
 	}
 	checkVRFs(p, f, add)
 	controller1 := ""
@@ -33,7 +33,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 		f.checkLimits(p, w, add)
 		checkWeight(p, w, limits, f, add)
 		if in := w.Contract.Ingress; in.Limit != (policy.Limit{}) {
-			f.checkIngress(w.Name, in, add)
+			f.checkIngress(p, w.Name, in, add)
 		}
 		if w.Contract.VRF != "" {
 			f.checkBound(w, add)

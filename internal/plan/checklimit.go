@@ -57,12 +57,15 @@ func (f Facts) checkLimits(p *policy.Policy, w policy.Workload, add addFunc) {
 
 // checkIngress asks for what holds sockets to what they may receive: a program of a
 // cgroup, beside what any limit takes.
-func (f Facts) checkIngress(workload string, in policy.Bandwidth, add addFunc) {
+func (f Facts) checkIngress(p *policy.Policy, workload string, in policy.Bandwidth, add addFunc) {
 	object := fmt.Sprintf("workload %q", workload)
 	if f.Cgroup2 == "" {
 		add(in.Span, f.mountCgroup2(), "%s: no cgroup2 mount here: no program sees what sockets receive", object)
 	}
 	f.checkLimit(object, "ingress", in.Span, add)
+	if _, why := ChooseReceive(in.Limit, p.Links, dividing(p), f); f.Root && why != "" && len(f.Features.NoLimits()) == 0 {
+		add(in.Span, "leave method out; weir doctor tells what this kernel has", "%s: method %s can not hold its ingress: %s", object, in.Method, why)
+	}
 }
 
 // checkMemory asks for what bounds the memory of sockets: a program of a cgroup, which reads

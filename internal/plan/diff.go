@@ -33,7 +33,7 @@ func Diff(have State, want *Want) []Difference {
 		case !wanted:
 			d.add(Remove, "workload "+name, "its packets are nobody's again")
 		case !isThere:
-			d.add(Add, "workload "+name, "%s%s: %s", promises(shall.ID, want.State), want.LimitRungs.why(name), want.label(name))
+			d.add(Add, "workload "+name, "%s%s: %s", promises(shall.ID, want.State), want.LimitRungs.why(name)+want.Received.why(name), want.label(name))
 		default:
 			if text := rules.of(was.ID, shall.ID); text != "" {
 				d.add(Change, "workload "+name, "%s", text)

@@ -19,18 +19,24 @@ type Limit struct {
 	PPS   policy.PacketRate // of packets, each segment as it is on the wire; 0: no limit
 	// Departs says that departure times hold Max: no budget is charged.
 	Departs bool
+	// Answers says of what sockets receive that what they answer waits for its time.
+	Answers bool
 }
 
 // LimitOf is a contract's limit of all links together.
 func LimitOf(e policy.Egress) Limit { return limitTo(e.Limit) }
 
 // ArrivingOf is what the sockets of a contract may receive.
-func ArrivingOf(of policy.Contract) Limit { return limitTo(of.Ingress.Limit) }
+func ArrivingOf(of policy.Contract) Limit {
+	l := limitTo(of.Ingress.Limit)
+	l.Answers, l.Departs = l.Departs, false
+	return l
+}
 
 // limitTo is a limit as the kernel holds it and gives it back: in whole bytes a
 // second.
 func limitTo(l policy.Limit) Limit {
-	return Limit{l.Max - l.Max%8, l.Burst, l.PPS, l.Max != 0 && l.Method == policy.MethodEDT}
+	return Limit{Max: l.Max - l.Max%8, Burst: l.Burst, PPS: l.PPS, Departs: l.Max != 0 && l.Method == policy.MethodEDT}
 }
 
 // none reports that nothing is limited.
@@ -40,7 +46,7 @@ func (l Limit) none() bool { return l == Limit{} }
 // and of packets.
 func (l Limit) Amounts() (all []Limit) {
 	if l.Max != 0 {
-		all = append(all, Limit{Max: l.Max, Burst: l.Burst, Departs: l.Departs})
+		all = append(all, Limit{Max: l.Max, Burst: l.Burst, Departs: l.Departs, Answers: l.Answers})
 	}
 	if l.PPS != 0 {
 		all = append(all, Limit{PPS: l.PPS})
@@ -213,7 +219,7 @@ func (l Limit) String() string {
 // bandwidth puts the limit of bandwidth into words: "50Mbit", "50Mbit (1MiB at once)".
 func (l Limit) bandwidth() string {
 	switch {
-	case l.Departs:
+	case l.Departs, l.Answers:
 		return l.Max.String() + " by " + string(policy.MethodEDT)
 	case l.Burst == 0:
 		return l.Max.String()
@@ -233,6 +239,9 @@ func (l Limit) unlike(other Limit, name string) string {
 // limited says whether a contract is charged on one link to its limits of all.
 func limited(p Promise) string {
 	switch {
+	case p.Answers:
+		p.Answers = false
+		return limited(p) + ", answers wait"
 	case p.Weighted:
 		p.Weighted = false
 		return limited(p) + ", with a weight"

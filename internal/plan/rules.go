@@ -123,6 +123,7 @@ type Promise struct {
 	Toward   bool  // the contract has some of Rules.Toward
 	Here     Limit // what it may take of this link alone
 	Weighted bool  // the contract has a weight in limits that it shares with others
+	Answers  bool  // what its sockets answer waits for its time, by one of Rules.Arriving
 }
 
 // Keep leaves the priority that others gave a packet.

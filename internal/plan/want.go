@@ -13,6 +13,7 @@ type Want struct {
 	IDs        IDs
 	Rungs      map[string]Rung     // link -> its rung
 	LimitRungs LimitRungs          // how each limit of what workloads send is held
+	Received   ReceiveRungs        // and of what they receive
 	OwnRungs   map[string]OwnRungs // link -> how its own limits are held
 	Before     map[string]Qdisc    // link -> its root qdisc now
 	Live       policy.Method       // how limits are held that weir set and weir run give; MethodAuto: in no way
@@ -62,6 +63,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		Rungs:      map[string]Rung{},
 		Before:     map[string]Qdisc{},
 		LimitRungs: HowLimited(p, f),
+		Received:   HowReceived(p, f),
 		OwnRungs:   map[string]OwnRungs{},
 		Unheld:     map[string]string{},
 		PIDs:       map[uint32]string{},
@@ -78,7 +80,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		if len(numbers) > 0 {
 			w.IDs.Shares[l.Name] = numbers
 		}
-		demand := Demand{sharesOf(p, l.Name, w.LimitRungs, numbers), w.LimitRungs.depart(l.Name)}
+		demand := Demand{sharesOf(p, l.Name, w.LimitRungs, numbers), w.LimitRungs.depart(l.Name) || w.Received.depart()}
 		rung, _ := Choose(l, demand, f.Links[l.Name], f.Features)
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung

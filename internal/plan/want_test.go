@@ -29,13 +29,13 @@ func TestWanted(t *testing.T) {
 	for link, want := range map[string]map[ContractID]Promise{
 		"eth0": {
 			Unclaimed: {Priority: htb(3)}, Unclassified: {Priority: htb(3)}, LadderID: {Priority: htb(0)}, LadderID + 15: {Priority: htb(7)},
-			ssh.ID: {htb(7), ssh.Serial, true, false, Limit{}, false}, batch.ID: {htb(2), batch.Serial, false, false, Limit{}, false}, set.ID: {htb(5), set.Serial, false, false, Limit{}, false},
-			held.ID: {Keep, held.Serial, true, false, Limit{}, false}, below.ID: {Keep, below.Serial, true, false, Limit{}, false}, gets.ID: {Keep, gets.Serial, false, false, Limit{}, false},
+			ssh.ID: {Priority: htb(7), Serial: ssh.Serial, Limited: true}, batch.ID: {Priority: htb(2), Serial: batch.Serial}, set.ID: {Priority: htb(5), Serial: set.Serial},
+			held.ID: {Priority: Keep, Serial: held.Serial, Limited: true}, below.ID: {Priority: Keep, Serial: below.Serial, Limited: true}, gets.ID: {Priority: Keep, Serial: gets.Serial},
 		},
 		"eth1": {
 			Unclaimed: {Priority: Keep}, Unclassified: {Priority: Keep}, LadderID: {Priority: 0}, LadderID + 15: {Priority: 15},
-			ssh.ID: {15, ssh.Serial, true, false, Limit{}, false}, batch.ID: {2, batch.Serial, false, false, Limit{}, false}, set.ID: {11, set.Serial, false, false, Limit{}, false},
-			held.ID: {Keep, held.Serial, true, false, Limit{}, false}, below.ID: {Keep, below.Serial, true, false, Limit{}, false}, gets.ID: {Keep, gets.Serial, false, false, Limit{}, false},
+			ssh.ID: {Priority: 15, Serial: ssh.Serial, Limited: true}, batch.ID: {Priority: 2, Serial: batch.Serial}, set.ID: {Priority: 11, Serial: set.Serial},
+			held.ID: {Priority: Keep, Serial: held.Serial, Limited: true}, below.ID: {Priority: Keep, Serial: below.Serial, Limited: true}, gets.ID: {Priority: Keep, Serial: gets.Serial},
 		},
 	} {
 		got := w.Links[link].Rules
@@ -84,7 +84,7 @@ workloads:
 			t.Errorf("%s: egress %v, ingress %v, program %v", link, l.Rules.Egress, l.Rules.Ingress, l.Ingress)
 		}
 		for id, promise := range map[ContractID]Promise{
-			both.ID: {3, both.Serial, true, false, want.both, false}, here.ID: {Keep, here.Serial, false, false, want.here, false}, Unclaimed: {Priority: Keep},
+			both.ID: {Priority: 3, Serial: both.Serial, Limited: true, Here: want.both}, here.ID: {Priority: Keep, Serial: here.Serial, Here: want.here}, Unclaimed: {Priority: Keep},
 		} {
 			if got := l.Rules.Contracts[id]; got != promise {
 				t.Errorf("%s: contract %d means %+v, want %+v", link, id, got, promise)

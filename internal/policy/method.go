@@ -3,7 +3,7 @@ package policy
 import "strconv"
 
 // A Method names the rung of the ladder of limits that shall hold a limit: of what a
-// workload sends, or of a link itself.
+// workload sends or receives, or of a link itself.
 type Method string
 
 // The methods, best first behind Auto, which takes the first that the kernel and the
@@ -11,7 +11,7 @@ type Method string
 const (
 	MethodAuto   Method = ""       // in a file "auto", or left out
 	MethodPace   Method = "pace"   // TCP of this host is paced, a bucket holds the rest
-	MethodEDT    Method = "edt"    // of a workload: packets wait in the link's fq for their times of departure
+	MethodEDT    Method = "edt"    // of a workload: what it sends waits in the link's fq for its time; of what it receives, what it answers
 	MethodHTB    Method = "htb"    // of a workload: a class of the link's own HTB
 	MethodPolice Method = "police" // of a link: a filter of tc drops what is above
 	MethodIfb    Method = "ifb"    // of what arrives by a link: it waits in the queue of a device of kind ifb
@@ -32,6 +32,9 @@ func (m Method) String() string {
 // sendMethods returns what the method of a limit can be of what a workload sends.
 func sendMethods() []Method { return []Method{MethodAuto, MethodPace, MethodEDT, MethodHTB} }
 
+// receiveMethods returns what the method of a limit can be of what a workload receives.
+func receiveMethods() []Method { return []Method{MethodAuto, MethodPace, MethodEDT} }
+
 // linkMethods returns what the method of a link's own limit can be in one direction.
 func linkMethods(arrives bool) []Method {
 	methods := []Method{MethodAuto, MethodPace, MethodPolice}
@@ -51,8 +54,10 @@ func parseMethod(s string, methods []Method) (Method, error) {
 		names = append(names, known.String())
 	}
 	switch Method(s) {
-	case MethodEDT, MethodHTB:
-		return MethodAuto, &ValueError{"method " + s + " holds what a workload sends, and no limit of a link itself", possible(names)}
+	case MethodEDT:
+		return MethodAuto, &ValueError{"method edt holds what a workload sends or receives, and no limit of a link itself", possible(names)}
+	case MethodHTB:
+		return MethodAuto, &ValueError{"method htb holds what a workload sends, and nothing else", possible(names)}
 	case MethodPolice:
 		return MethodAuto, &ValueError{"method police holds a limit of a link itself, and none of a workload", possible(names)}
 	case MethodIfb:
@@ -64,15 +69,34 @@ func parseMethod(s string, methods []Method) (Method, error) {
 // sendMethod reads how a limit of what a workload sends shall be held. links are those
 // that it is of; onLinks is false where they are not known, or wrong.
 func (m *meaning) sendMethod(raw rawBandwidth, links []string, onLinks bool) Method {
-	method := m.method(raw, sendMethods())
-	if (method == MethodEDT || method == MethodHTB) && raw.burst.given() {
-		m.report(raw.method.span, "method "+string(method)+" lets no burst through: only the buckets of method pace have one", "leave burst out, or method")
-	}
+	method := m.workloadMethod(raw, sendMethods())
 	if method == MethodEDT && onLinks {
 		m.keepTimes(raw, links)
 	}
 	if method == MethodHTB && onLinks {
 		m.oneLine(raw, links)
+	}
+	return method
+}
+
+// receiveMethod reads how a limit of what a workload receives shall be held.
+func (m *meaning) receiveMethod(raw rawBandwidth) Method {
+	method := m.workloadMethod(raw, receiveMethods())
+	switch {
+	case method != MethodEDT || m.linksOpen:
+	case len(m.declared) == 0:
+		m.noLinks(raw.method.span, "this method has no link on which what is answered could wait", "")
+	default:
+		m.keepTimes(raw, m.declared)
+	}
+	return method
+}
+
+// workloadMethod reads how a limit of a workload shall be held, one of some methods.
+func (m *meaning) workloadMethod(raw rawBandwidth, methods []Method) Method {
+	method := m.method(raw, methods)
+	if (method == MethodEDT || method == MethodHTB) && raw.burst.given() {
+		m.report(raw.method.span, "method "+string(method)+" lets no burst through: only the buckets of method pace have one", "leave burst out, or method")
 	}
 	return method
 }

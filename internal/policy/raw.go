@@ -59,8 +59,8 @@ var (
 	contractKeys  = workloadKeys[1:2] // of default:, which has no limits
 	egressKeys    = [...]string{"max", "burst", "pps", "method", "min", "links", "weight"}
 	eachKeys      = egressKeys[:5]                                                               // of one link below it
-	linkLimits    = egressKeys[:4]                                                               // of a link itself
-	limitKeys     = egressKeys[:3]                                                               // of ingress
+	heldKeys      = egressKeys[:4]                                                               // of ingress, and of a link itself
+	limitKeys     = egressKeys[:3]                                                               // what of these is a limit
 	itemKeys      = [...]string{"to", "max", "burst", "pps", "method", "min", "links", "weight"} // of an item of egress
 	tcpMemoryKeys = [...]string{"max", "soft", "when-full", "via"}
 	selectorKeys  = [...]string{"pid", "cgroup", "unit", "user", "exe", "port", "protocol", "cidr", "dscp"}
@@ -120,9 +120,9 @@ func (r *reader) rawLink(e entry) rawLink {
 		case "adopt":
 			raw.adopt = r.value(key, n, "adopt")
 		case "egress":
-			raw.egress = r.rawBandwidth(key, n, name, linkLimits)
+			raw.egress = r.rawBandwidth(key, n, name, heldKeys)
 		case "ingress":
-			raw.ingress = r.rawBandwidth(key, n, name, linkLimits)
+			raw.ingress = r.rawBandwidth(key, n, name, heldKeys)
 		}
 	})
 	return raw
@@ -143,7 +143,7 @@ func (r *reader) rawWorkload(e entry) rawWorkload {
 		case "egress":
 			raw.contract.egress, raw.contract.toward = r.rawEgress(key, n)
 		case "ingress":
-			raw.contract.ingress = r.rawBandwidth(key, n, name, limitKeys)
+			raw.contract.ingress = r.rawBandwidth(key, n, name, heldKeys)
 		case "tcp-memory":
 			raw.contract.tcpMemory = r.rawTCPMemory(key, n)
 		case "vrf":

@@ -264,7 +264,7 @@ func (r *reader) block(key scalar, n *yaml.Node, what, help string, names []stri
 func unknownKey(name, what string) string {
 	switch {
 	case name == "method":
-		return what + " has no method: only a limit of what a workload sends, or of a link, has one"
+		return what + " has no method: only a limit has one"
 	case name == "tcp-memory" && what == "default":
 		return "default has no tcp-memory, which is of a workload's sockets: all others are bounded by the host's own net.ipv4.tcp_mem"
 	case name == "vrf" && what == "default":

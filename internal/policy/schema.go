@@ -54,7 +54,7 @@ type schemaWorkload struct {
 	Match     []schemaMatch    `json:"match" jsonschema:"description=A socket or packet belongs here if any item matches.,minItems=1"`
 	Priority  schemaPriority   `json:"priority,omitzero"`
 	Egress    *schemaEgress    `json:"egress,omitempty" jsonschema:"description=What its packets may take on their way out\\, and get."`
-	Ingress   *schemaBandwidth `json:"ingress,omitempty" jsonschema:"description=What its sockets may receive\\, by any device but loopback."`
+	Ingress   *schemaReceiving `json:"ingress,omitempty" jsonschema:"description=What its sockets may receive\\, by any device but loopback."`
 	TCPMemory *schemaTCPMemory `json:"tcp-memory,omitempty" jsonschema:"description=What its TCP sockets may hold together\\, in bytes as the kernel counts them: buffers whole\\, of the queues to send\\, to receive and out of order."`
 	VRF       string           `json:"vrf,omitempty" jsonschema:"description=The VRF to which its new sockets are bound."`
 	Via       string           `json:"via,omitempty" jsonschema:"description=The mechanism that carries the contract: Weir's BPF programs\\, or cgroup v1's net_prio controller\\, which carries priorities only.,enum=bpf,enum=net_prio"`
@@ -76,6 +76,12 @@ type schemaEach struct {
 	PPS    int    `json:"pps,omitempty" jsonschema:"description=The most packets a second\\, each segment as it is on the wire.,minimum=10,maximum=8000000,example=20000"`
 	Method string `json:"method,omitempty" jsonschema:"description=How max is held: pace at the source\\, times of departure over the link's fq\\, or a class of its htb. auto takes the first that the kernel and the link allow.,enum=auto,enum=pace,enum=edt,enum=htb"`
 	Min    string `json:"min,omitempty" jsonschema:"description=What they get of this link at least\\, or a percentage of its rate.,pattern=^(0|[1-9][0-9]*)([.][0-9]+)?(bit|Kbit|Mbit|Gbit|Tbit|%)$,example=20%"`
+}
+
+// schemaReceiving is a limit of what a workload receives.
+type schemaReceiving struct {
+	schemaBandwidth
+	Method string `json:"method,omitempty" jsonschema:"description=How max is held: windows of TCP and buckets\\, or times of departure over the fq of the links\\, for which what it answers waits. auto takes the first.,enum=auto,enum=pace,enum=edt"`
 }
 
 // schemaOwn is a limit of what leaves by a link.

@@ -11,7 +11,7 @@ package bpf
 //go:generate object limit ../../../bpf/limit.bpf.c
 //go:generate object depart ../../../bpf/depart.bpf.c
 //go:generate object linkIngress ../../../bpf/link_ingress.bpf.c
-//go:generate object socketIngress ../../../bpf/socket_ingress.bpf.c
+//go:generate object -type limited socketIngress ../../../bpf/socket_ingress.bpf.c
 //go:generate object pace ../../../bpf/pace.bpf.c
 //go:generate object window ../../../bpf/window.bpf.c
 //go:generate object -type care tcpMemory ../../../bpf/tcp_memory.bpf.c

@@ -60,7 +60,8 @@ type limitBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Others struct {
@@ -75,7 +76,8 @@ type limitBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Streams struct {
@@ -90,7 +92,8 @@ type limitBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Ring [512]int32
@@ -122,25 +125,29 @@ type limitMember struct {
 }
 
 type limitPaced struct {
-	_       structs.HostLayout
-	Window  uint64
-	Limits  uint64
-	Heard   uint64
-	Nearest uint64
-	Unpaced uint64
-	Sent    uint64
-	Aged    uint64
-	Wire    uint32
-	Payload uint32
-	Head    uint32
-	Pace    uint32
-	Own     uint32
-	Mean    uint32
-	Wider   uint32
-	Full    uint32
-	Clamp   uint32
-	Pad     uint32
-	Stakes  [28]struct {
+	_        structs.HostLayout
+	Window   uint64
+	Limits   uint64
+	Heard    uint64
+	Nearest  uint64
+	Unpaced  uint64
+	Sent     uint64
+	Aged     uint64
+	Wire     uint32
+	Payload  uint32
+	Head     uint32
+	Pace     uint32
+	Own      uint32
+	Mean     uint32
+	Wider    uint32
+	Full     uint32
+	Clamp    uint32
+	Held     uint16
+	Late     uint16
+	Share    uint64
+	Due      uint64
+	Answered uint64
+	Stakes   [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
@@ -158,7 +165,8 @@ type limitPaced struct {
 			Size     uint32
 			Voting   uint32
 			Low      uint16
-			Exact    uint16
+			Exact    uint8
+			Held     uint8
 			Measured uint32
 		}
 	}

@@ -91,6 +91,7 @@ const (
 	linkEgressLimitedDEPARTS_TOGETHER linkEgressLimited = 4
 	linkEgressLimitedDEPARTS_HERE     linkEgressLimited = 8
 	linkEgressLimitedHAS_ONE          linkEgressLimited = 16
+	linkEgressLimitedANSWERS          linkEgressLimited = 32
 )
 
 type linkEgressLinkNumber uint32

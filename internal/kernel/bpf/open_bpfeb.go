@@ -14,25 +14,29 @@ import (
 )
 
 type openPaced struct {
-	_       structs.HostLayout
-	Window  uint64
-	Limits  uint64
-	Heard   uint64
-	Nearest uint64
-	Unpaced uint64
-	Sent    uint64
-	Aged    uint64
-	Wire    uint32
-	Payload uint32
-	Head    uint32
-	Pace    uint32
-	Own     uint32
-	Mean    uint32
-	Wider   uint32
-	Full    uint32
-	Clamp   uint32
-	Pad     uint32
-	Stakes  [28]struct {
+	_        structs.HostLayout
+	Window   uint64
+	Limits   uint64
+	Heard    uint64
+	Nearest  uint64
+	Unpaced  uint64
+	Sent     uint64
+	Aged     uint64
+	Wire     uint32
+	Payload  uint32
+	Head     uint32
+	Pace     uint32
+	Own      uint32
+	Mean     uint32
+	Wider    uint32
+	Full     uint32
+	Clamp    uint32
+	Held     uint16
+	Late     uint16
+	Share    uint64
+	Due      uint64
+	Answered uint64
+	Stakes   [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
@@ -50,7 +54,8 @@ type openPaced struct {
 			Size     uint32
 			Voting   uint32
 			Low      uint16
-			Exact    uint16
+			Exact    uint8
+			Held     uint8
 			Measured uint32
 		}
 	}

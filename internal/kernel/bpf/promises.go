@@ -37,6 +37,12 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 			return c, err
 		}
 	}
+	if p.Answers {
+		if err := g.ensureDepart(); err != nil {
+			return c, err
+		}
+		c.Limited |= linkEgressLimitedANSWERS
+	}
 	bytes, packets, err := g.setAmounts(plan.Owner{Contract: id, Link: index}, p.Here)
 	if p.Here.Departs {
 		c.Limited |= linkEgressLimitedDEPARTS_HERE
@@ -103,6 +109,7 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 			continue
 		}
 		p := plan.Promise{Priority: c.Priority, Serial: c.Serial, Weighted: c.Limited&linkEgressLimitedHAS_WEIGHT != 0}
+		p.Answers = c.Limited&linkEgressLimitedANSWERS != 0
 		together := plan.Owner{Contract: plan.ContractID(id)}
 		here := plan.Owner{Contract: plan.ContractID(id), Link: index}
 		if c.Limited&linkEgressLimitedHAS_BUDGETS != 0 {

@@ -137,6 +137,9 @@ func (g *Generation) putArriving(m *ebpf.Map, c plan.Contract, l plan.Limit) err
 	}
 	is := socketIngressContract{Priority: plan.Keep, Serial: c.Serial}
 	is.Together, is.TogetherPackets = uint16(bytes), uint16(packets)
+	if l.Answers {
+		is.Limited = socketIngressLimitedANSWERS
+	}
 	if err := m.Put(uint32(c.ID), is); err != nil {
 		return fmt.Errorf("write what contract %d may receive: %w", c.ID, named(err))
 	}
@@ -264,6 +267,7 @@ func (g *Generation) arriving() (map[plan.ContractID]plan.Limit, error) {
 	for id, c := range all {
 		of := plan.Owner{Contract: plan.ContractID(id), Link: plan.AtSockets}
 		if l := limits.named(of, c.Together, c.TogetherPackets); l != (plan.Limit{}) {
+			l.Answers = c.Limited&socketIngressLimitedANSWERS != 0
 			found[of.Contract] = l
 		}
 	}

@@ -248,6 +248,13 @@ func TestReceiveIsReadBack(t *testing.T) {
 	has(nil)
 	set("one", 1e6)
 	has(map[plan.ContractID]plan.Limit{one: {Max: 1e6}})
+	answers := plan.Limit{Max: 1e6, Answers: true}
+	if err := g.SetArriving(contracts["one"], answers, contracts); err != nil {
+		t.Fatal(err)
+	}
+	has(map[plan.ContractID]plan.Limit{one: answers})
+	set("one", 1e6)
+	has(map[plan.ContractID]plan.Limit{one: {Max: 1e6}})
 	set("two", 2e6)
 	set("one", 3e6)
 	has(map[plan.ContractID]plan.Limit{one: {Max: 3e6}, two: {Max: 2e6}})

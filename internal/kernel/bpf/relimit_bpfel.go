@@ -60,7 +60,8 @@ type relimitBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Others struct {
@@ -75,7 +76,8 @@ type relimitBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Streams struct {
@@ -90,7 +92,8 @@ type relimitBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Ring [512]int32

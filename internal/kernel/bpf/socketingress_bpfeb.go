@@ -67,7 +67,8 @@ type socketIngressBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Others struct {
@@ -82,7 +83,8 @@ type socketIngressBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Streams struct {
@@ -97,7 +99,8 @@ type socketIngressBudget struct {
 		Size     uint32
 		Voting   uint32
 		Low      uint16
-		Exact    uint16
+		Exact    uint8
+		Held     uint8
 		Measured uint32
 	}
 	Ring [512]int32
@@ -107,7 +110,7 @@ type socketIngressContract struct {
 	_               structs.HostLayout
 	Priority        uint32
 	Serial          uint16
-	Limited         uint8
+	Limited         socketIngressLimited
 	Prefixes        uint8
 	Together        uint16
 	TogetherPackets uint16
@@ -160,6 +163,17 @@ type socketIngressKnown struct {
 	}
 }
 
+type socketIngressLimited uint8
+
+const (
+	socketIngressLimitedHAS_BUDGETS      socketIngressLimited = 1
+	socketIngressLimitedHAS_WEIGHT       socketIngressLimited = 2
+	socketIngressLimitedDEPARTS_TOGETHER socketIngressLimited = 4
+	socketIngressLimitedDEPARTS_HERE     socketIngressLimited = 8
+	socketIngressLimitedHAS_ONE          socketIngressLimited = 16
+	socketIngressLimitedANSWERS          socketIngressLimited = 32
+)
+
 type socketIngressLinkNumber uint32
 
 const (
@@ -171,25 +185,29 @@ const (
 )
 
 type socketIngressPaced struct {
-	_       structs.HostLayout
-	Window  uint64
-	Limits  uint64
-	Heard   uint64
-	Nearest uint64
-	Unpaced uint64
-	Sent    uint64
-	Aged    uint64
-	Wire    uint32
-	Payload uint32
-	Head    uint32
-	Pace    uint32
-	Own     uint32
-	Mean    uint32
-	Wider   uint32
-	Full    uint32
-	Clamp   uint32
-	Pad     uint32
-	Stakes  [28]struct {
+	_        structs.HostLayout
+	Window   uint64
+	Limits   uint64
+	Heard    uint64
+	Nearest  uint64
+	Unpaced  uint64
+	Sent     uint64
+	Aged     uint64
+	Wire     uint32
+	Payload  uint32
+	Head     uint32
+	Pace     uint32
+	Own      uint32
+	Mean     uint32
+	Wider    uint32
+	Full     uint32
+	Clamp    uint32
+	Held     uint16
+	Late     uint16
+	Share    uint64
+	Due      uint64
+	Answered uint64
+	Stakes   [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
@@ -207,7 +225,8 @@ type socketIngressPaced struct {
 			Size     uint32
 			Voting   uint32
 			Low      uint16
-			Exact    uint16
+			Exact    uint8
+			Held     uint8
 			Measured uint32
 		}
 	}

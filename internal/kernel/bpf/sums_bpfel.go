@@ -66,7 +66,8 @@ type sumsFlow struct {
 	Size     uint32
 	Voting   uint32
 	Low      uint16
-	Exact    uint16
+	Exact    uint8
+	Held     uint8
 	Measured uint32
 }
 
@@ -80,6 +81,7 @@ const (
 	sumsMapFlow         = "flow"
 	sumsProgSumCharge   = "sum_charge"
 	sumsProgSumDatagram = "sum_datagram"
+	sumsProgSumLine     = "sum_line"
 	sumsProgSumPace     = "sum_pace"
 	sumsProgSumStream   = "sum_stream"
 )
@@ -128,6 +130,7 @@ type sumsSpecs struct {
 type sumsProgramSpecs struct {
 	SumCharge   *ebpf.ProgramSpec `ebpf:"sum_charge"`
 	SumDatagram *ebpf.ProgramSpec `ebpf:"sum_datagram"`
+	SumLine     *ebpf.ProgramSpec `ebpf:"sum_line"`
 	SumPace     *ebpf.ProgramSpec `ebpf:"sum_pace"`
 	SumStream   *ebpf.ProgramSpec `ebpf:"sum_stream"`
 }
@@ -195,6 +198,7 @@ type sumsVariables struct {
 type sumsPrograms struct {
 	SumCharge   *ebpf.Program `ebpf:"sum_charge"`
 	SumDatagram *ebpf.Program `ebpf:"sum_datagram"`
+	SumLine     *ebpf.Program `ebpf:"sum_line"`
 	SumPace     *ebpf.Program `ebpf:"sum_pace"`
 	SumStream   *ebpf.Program `ebpf:"sum_stream"`
 }
@@ -203,6 +207,7 @@ func (p *sumsPrograms) Close() error {
 	return _SumsClose(
 		p.SumCharge,
 		p.SumDatagram,
+		p.SumLine,
 		p.SumPace,
 		p.SumStream,
 	)

@@ -48,6 +48,29 @@ func TestSumsOfBlocs(t *testing.T) {
 	}
 }
 
+// TestSumsOfLines is TestSums of when a line would have brought what came.
+func TestSumsOfLines(t *testing.T) {
+	testutil.Needs(t, "root", "BPF atomics")
+	var kernel sumsObjects
+	if err := loadSumsObjects(&kernel, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, most := range []uint64{8000, 1e6, 12.5e9} {
+		line, now := fair.Line{}, uint64(1)
+		for n := range 3000 {
+			now += pause(random) / 4
+			wire, share := 60+random.Uint64N(1<<uint(6+random.IntN(11))), 1+random.Uint64N(most)
+			due := line.Due
+			line.Expect(now, wire, share)
+			if got := runSum(t, kernel.SumLine, step{now, wire, share, due}); uint32(got) != uint32(line.Due-now) {
+				t.Fatalf("step %d, %d bytes at %d ns, share %d: due in %d ns in the kernel, and in %d here", n, wire, now, share, int32(got), line.Due-now)
+			}
+		}
+	}
+}
+
 // A side is what both sums know of one budget.
 type side struct {
 	*fair.Budget
@@ -82,10 +105,9 @@ func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) 
 	all := make([]fair.Flow, flows)
 	for i := range all {
 		// Some are held to their share by something else.
-		if all[i].Exact = i%3 == 1; all[i].Exact {
-			if err := kernel.Flow.Put(uint32(i), sumsFlow{Exact: 1}); err != nil {
-				t.Fatal(err)
-			}
+		all[i].Exact, all[i].Held = i%3 == 1, i%6 == 1
+		if err := kernel.Flow.Put(uint32(i), sumsFlow{Exact: flag(all[i].Exact), Held: flag(all[i].Held)}); err != nil {
+			t.Fatal(err)
 		}
 	}
 	random := rand.New(rand.NewPCG(uint64(limit.Max), uint64(flows)))

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a connection answers tells its peer to go on. So where a link keeps packets until
+ * their times of departure, nothing of what it receives has to be lost, or to wait: its
+ * acknowledgements leave when a line of its share would have brought what they acknowledge.
+ * socket_ingress keeps that time, depart gives it to what the connection sends, and window
+ * offers enough for that: what waits is what lets the peer go on.
+ *
+ * What it does not promise: anything where acknowledgements leave by other links.
+ */
+#ifndef WEIR_ANSWERS_H
+#define WEIR_ANSWERS_H
+
+#include <stdbool.h>
+
+#include "windows.h"
+
+/* Who sent nothing by such a link for so long is not waited for, ns. */
+#define ELSEWHERE 1000000000ULL
+
+/* answers_wait says whether what a connection sends has waited lately, or would have. */
+static __always_inline bool answers_wait(struct paced *p, __u64 now)
+{
+	return p->answered && now < p->answered + ELSEWHERE + 8 * p->window;
+}
+
+#endif

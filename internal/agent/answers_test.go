@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/lab/traffic"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// answering is a policy with a limit of what is received, for which what is answered waits.
+func (b *bench) answering(group string, mbit int) string {
+	return b.timed("{}", fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit, method: edt}}\n", group, mbit))
+}
+
+func needsAnswers(t *testing.T) {
+	t.Helper()
+	testutil.Needs(t, "BPF atomics")
+	needsTimes(t)
+}
+
+// TestReceiveByTimes downloads from neighbours and from 20 ms away below a limit for which acknowledgements wait: the
+// limit is what comes, and next to nothing is sent again, though nothing but those waits.
+func TestReceiveByTimes(t *testing.T) {
+	testutil.Needs(t, "netem qdisc")
+	needsAnswers(t)
+	for _, c := range []struct {
+		ms, mbit int
+		flows    string
+		ecn      bool
+	}{
+		{0, 10, "1", false}, {0, 20, "8", false}, {0, 20, "8", true}, {20, 10, "8", false},
+	} {
+		t.Run(fmt.Sprintf("%d ms, %s flows below %d Mbit/s, ecn %v", c.ms, c.flows, c.mbit, c.ecn), func(t *testing.T) {
+			b := newBench(t)
+			dir, group := b.makeCgroup(t, "held")
+			b.farAway(t, c.ms, c.ecn)
+			b.iperfServer(t, 5201)
+			text := b.answering(group, c.mbit)
+			b.apply(t, text)
+			rate, again, limit := 0.0, 0, float64(c.mbit)
+			for range 4 { // a busy machine's sender may have less
+				rate, again = b.get(t, dir, b.far.IPv4.Addr(), 5, c.flows)
+				s := status(t, b.Agent)
+				t.Logf("%.3f of %g Mbit/s, %d segments sent again; %s", rate, limit, again, s.Promises[len(s.Promises)-1].Evidence)
+				if !s.OK || len(s.Limits) != 1 || s.Limits[0].Rung != string(policy.MethodEDT) {
+					t.Errorf("status: %+v", s)
+				}
+				if rate <= 1.01*limit && rate >= 0.98*limit && again <= 5 {
+					break
+				}
+			}
+			if rate > 1.01*limit || rate < 0.98*limit || again > 5 {
+				t.Errorf("%.3f of %g Mbit/s were received, and %d segments sent again", rate, limit, again)
+			}
+			if d := b.apply(t, text); len(d) != 0 {
+				t.Errorf("applied again: %v", d)
+			}
+		})
+	}
+}
+
+// TestAnswersWaitForTheirOwn: a request of 48 bytes takes 1.5 times what it takes alone at most, in 99 of 100 cases and
+// with its answer, where its answerer receives 32 streams that fill its limit: those wait, each for what it got itself.
+func TestAnswersWaitForTheirOwn(t *testing.T) {
+	needsAnswers(t)
+	const limit = 100 // Mbit/s
+	ctx := context.Background()
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.apply(t, b.answering(group, limit))
+	receiver, bulk, asks := worker(t, b.here, dir), worker(t, b.there, ""), worker(t, b.there, "")
+	to := traffic.Where{To: netip.AddrPortFrom(b.link.IPv4.Addr(), 5301), Congestion: "cubic"}
+	echo := to
+	echo.To = netip.AddrPortFrom(b.link.IPv4.Addr(), 5302)
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(receiver.Receive(ctx, to.To))
+	do(worker(t, b.here, dir).Echo(ctx, echo.To))
+	ask := func() traffic.Latency {
+		t.Helper()
+		do(asks.Connect(ctx, echo))
+		l, err := asks.Ask(ctx, requests)
+		do(err)
+		return l
+	}
+	alone := ask()
+	do(bulk.Send(ctx, to, 32))
+	time.Sleep(3 * time.Second) // for what they begin with
+	before, err := bulk.Resent(ctx)
+	do(err)
+	var p99 []float64
+	for range 3 {
+		beside := ask()
+		t.Logf("beside 32: %v, %v; alone %v, %v", beside.P50, beside.P99, alone.P50, alone.P99)
+		p99 = append(p99, float64(beside.P99))
+	}
+	after, err := bulk.Resent(ctx)
+	do(err)
+	_, err = bulk.Stop(ctx)
+	do(err)
+	h := b.heldNow(t)
+	t.Logf("%+v, sent again %+v", h, after.Since(before))
+	if h.Last > limit*1_020_000 {
+		t.Errorf("%d bit/s below %d Mbit/s", h.Last, limit)
+	}
+	turn := 0.0 // that the streams have the CPU for, where there is but one
+	if runtime.NumCPU() == 1 {
+		turn = float64(250 * time.Microsecond)
+	}
+	if quiet := 2 * time.Millisecond; alone.P99 < quiet && median(p99) > 1.5*float64(alone.P99)+turn {
+		t.Errorf("one in a hundred requests takes longer than %v, and alone %v", time.Duration(median(p99)), alone.P99)
+	}
+}
+
+// TestAnswersChangeRung has a running download go from the buckets to answers that wait and back, and to no limit.
+func TestAnswersChangeRung(t *testing.T) {
+	testutil.Needs(t, "netem qdisc")
+	needsAnswers(t)
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.farAway(t, 0, false)
+	b.iperfServer(t, 5201)
+	const limit, seconds = 10, 3
+	timed := b.answering(group, limit)
+	paced := b.timed("{}", fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit}}\n", group, limit))
+	b.apply(t, paced)
+	start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "60", "--congestion", "cubic")
+	untilBusy(t, b.downloaded)
+	for _, text := range []string{timed, paced, timed} {
+		b.apply(t, text)
+		time.Sleep(time.Second) // for what a full bucket lets through
+		rate, most := b.downloaded(t, seconds*time.Second)*segmentWire, limit*1.02
+		t.Logf("%.2f Mbit/s; %+v", rate, b.heldNow(t))
+		if text == paced {
+			most = limit * (1.02 + collected(seconds))
+		}
+		if rate < 0.85*limit || rate > most {
+			t.Errorf("%.2f Mbit/s below a limit of %d:\n%s", rate, limit, text)
+		}
+	}
+	if err := b.Reset(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if free := b.downloaded(t, 2*time.Second); free < 3*limit {
+		t.Errorf("%.2f Mbit/s without a limit", free)
+	}
+}

@@ -1,0 +1,36 @@
+package fair
+
+// What a line gives beyond its rate, and keeps waiting, ns.
+const (
+	lineSpare = 2_000_000  // after a pause, or two segments' time where that is longer
+	lineWait  = 2 * second // the longest
+	lineAhead = 4_000_000  // what is asked for beyond a round trip
+)
+
+// A Line says when a rate would have brought all that a connection got. What it answers waits
+// for that: so its sender goes on at that rate, and nothing that comes has to wait.
+type Line struct {
+	Due uint64 // ns
+	// Late says that something came later than that. Who wants to be held to the rate asks for
+	// more then: it may be that nothing waits.
+	Late bool
+}
+
+// Expect has so many bytes come now, in ns, to a connection whose share, in bytes a second, is
+// at least 1.
+func (l *Line) Expect(now, wire, share uint64) {
+	l.Late = l.Late || now > l.Due
+	l.Due = min(max(l.Due, now-min(spare(share), now))+wire*second/share, now+lineWait)
+}
+
+// Holds says that a connection has had all of its share: the line was never idle for longer
+// than is made up for.
+func (l *Line) Holds(now, share uint64) bool { return now < l.Due+spare(share) }
+
+func spare(share uint64) uint64 { return max(lineSpare, 2*Segment*second/share) }
+
+// Asks is how much a connection asks for, in bytes: what its share gives in its shortest round
+// trip, in ns, and what has to be there for answers to wait; in whole segments, and two at least.
+func Asks(share, nearest uint64) uint64 {
+	return max((share*(nearest+lineAhead)/second+Segment-1)/Segment, 2) * Segment
+}

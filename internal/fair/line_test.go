@@ -1,0 +1,190 @@
+package fair
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand"
+	"testing"
+	"time"
+)
+
+// A receiver is one connection whose peer sends as much as it is asked for, and whose answers
+// wait.
+type receiver struct {
+	Flow
+	Line
+	share, nearest, measured uint64
+	rtt                      uint64 // ns
+	every                    uint64 // from the time at which its peer has so many bytes to the next, ns; 0: it always has
+	bytes                    uint64
+	has                      uint64 // that the peer has not sent
+	flight                   uint64 // bytes on their way, or not yet acknowledged
+	got                      uint64
+}
+
+// receivers are n connections whose peers have so many bytes every so often, or always.
+func receivers(n int, limit uint64, rtt, every time.Duration, bytes uint64) (all []*receiver) {
+	for range n {
+		r := &receiver{rtt: uint64(rtt), nearest: uint64(rtt), measured: uint64(rtt), share: limit, every: uint64(every), bytes: bytes}
+		r.Exact = true
+		all = append(all, r)
+	}
+	return all
+}
+
+// receive simulates connections below a limit for a time, whose peers have sent ten segments before they are asked if they
+// always have some, and returns what came in each slot of a time. begins is how long it takes until what each got counts.
+func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (came []uint64) {
+	type arrival struct {
+		bytes  uint64
+		to     *receiver
+		answer bool // it is back at the peer
+	}
+	b, random := NewBudget(limit, 0), rand.New(rand.NewSource(1))
+	var queue events
+	order := 0
+	at := func(when uint64, do func()) {
+		order++
+		heap.Push(&queue, &event{at: when, order: order, do: do})
+	}
+	now := uint64(second) // a host is not that young
+	begin := now
+	var handle func(a arrival)
+	send := func(r *receiver) {
+		for asked := Asks(r.share, r.nearest); r.flight+2*Segment <= asked && (r.every == 0 || r.has >= 2*Segment); r.flight += 2 * Segment {
+			r.has -= min(r.has, 2*Segment)
+			a := arrival{bytes: 2 * Segment, to: r}
+			at(now+r.rtt/2+uint64(random.Int63n(int64(timerSlack))), func() { handle(a) })
+		}
+	}
+	handle = func(a arrival) {
+		r := a.to
+		if a.answer {
+			r.flight -= a.bytes
+			send(r)
+			return
+		}
+		slots := int((now - begin) / uint64(slot))
+		for len(came) <= slots {
+			came = append(came, 0)
+		}
+		came[slots] += a.bytes
+		if now >= begin+uint64(begins) {
+			r.got += a.bytes
+		}
+		r.Held = r.Holds(now, r.share)
+		b.Packet(&r.Flow, now, a.bytes)
+		r.Expect(now, a.bytes, r.share)
+		leaves := max(now, r.Due)
+		r.measured += (r.rtt + leaves - now) / 8
+		r.measured -= r.measured / 8
+		r.Window = r.measured
+		if r.Late {
+			r.nearest += r.nearest/1024 + 1
+		}
+		r.Late = false
+		r.nearest = min(r.nearest, r.measured)
+		r.share = b.Pace(&r.Flow)
+		a.answer = true
+		at(leaves+r.rtt/2+uint64(random.Int63n(int64(timerSlack))), func() { handle(a) })
+	}
+	for _, r := range all {
+		if r.every > 0 {
+			var more func()
+			more = func() {
+				r.has = min(r.has+r.bytes, sendBuffer)
+				send(r)
+				at(now+r.every, more)
+			}
+			at(now+uint64(random.Int63n(int64(r.every))), more)
+			continue
+		}
+		for range initialWindow / 2 {
+			a := arrival{bytes: 2 * Segment, to: r}
+			r.flight += a.bytes
+			at(now+uint64(random.Int63n(int64(spread(len(all))))), func() { handle(a) })
+		}
+	}
+	for len(queue) > 0 && queue[0].at <= begin+uint64(over) {
+		e := heap.Pop(&queue).(*event)
+		now = e.at
+		e.do()
+	}
+	return came
+}
+
+// TestAnswersThatWait: connections whose answers wait have the limit within 1 %, by even parts, for any number of them, limit
+// and round trip, though nobody paces their senders.
+func TestAnswersThatWait(t *testing.T) {
+	const slot, first, counted = 100 * time.Millisecond, 3, 5 // seconds
+	for _, limit := range []uint64{1e6, 10e6, 100e6, 1e9} {
+		for _, n := range []int{1, 8, 32} {
+			for _, rtt := range []time.Duration{20 * time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%d flows, %g Mbit/s, %v", n, float64(limit)/1e6, rtt), func(t *testing.T) {
+					limit := limit / 8
+					turn := float64(2*Segment*n) / float64(limit) // s, in which each has two segments
+					begins := first + time.Duration(8*turn)       // what they begin with is ten, which is five turns
+					all := receivers(n, limit, rtt, 0, 0)
+					came := receive(limit, all, 0, (begins+counted)*time.Second, slot)
+					var bytes, most float64
+					for i := int(begins * time.Second / slot); i < int((begins+counted)*time.Second/slot) && i < len(came); i++ {
+						bytes, most = bytes+float64(came[i]), max(most, float64(came[i]))
+					}
+					rate := bytes / counted / float64(limit)
+					sum, squares := 0.0, 0.0
+					for _, r := range all {
+						sum, squares = sum+float64(r.got), squares+float64(r.got)*float64(r.got)
+					}
+					index := sum * sum / float64(n) / squares
+					highest := most / slot.Seconds() / float64(limit)
+					t.Logf("%.4f of the limit, highest 100 ms %.3f, Jain's index %.4f", rate, highest, index)
+					if math.Abs(rate-1) > 0.01+turn/counted {
+						t.Errorf("%.4f of the limit", rate)
+					}
+					if index < 0.99 {
+						t.Errorf("Jain's index %.4f", index)
+					}
+					if most := 1.02 + turn/slot.Seconds(); highest > most {
+						t.Errorf("a tenth of a second had %.3f of the limit, want at most %.3f", highest, most)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestAnswersOfWhoWantsLess: what connections do not use others have, where they get a little all the time. Who gets much
+// now and then counts for a while after each time, which others lose.
+func TestAnswersOfWhoWantsLess(t *testing.T) {
+	const limit, rtt, begins, counted = 100e6 / 8, 50 * time.Microsecond, 2 * time.Second, 5 * time.Second
+	for name, c := range map[string]struct {
+		n     int
+		every time.Duration
+		bytes uint64  // each time
+		used  float64 // of the limit, by all
+	}{
+		"0.1 each, smoothly":  {5, 2 * Segment * time.Second / (limit / 10), 2 * Segment, 0.99},
+		"0.1 each, in pieces": {5, 14 * Segment * time.Second / (limit / 10), 14 * Segment, 0.75},
+		"0.01, requests":      {5, 2 * Segment * time.Second / (limit / 100), 2 * Segment, 0.99},
+	} {
+		greedy, modest := receivers(2, limit, rtt, 0, 0), receivers(c.n, limit, rtt, c.every, c.bytes)
+		receive(limit, append(greedy, modest...), begins, begins+counted, time.Second)
+		wanted := float64(c.bytes) / c.every.Seconds()
+		var greeds, rest float64
+		for _, r := range greedy {
+			greeds += float64(r.got) / counted.Seconds() / limit
+		}
+		for _, r := range modest {
+			got := float64(r.got) / counted.Seconds()
+			rest += got / limit
+			if math.Abs(got/wanted-1) > 0.02 {
+				t.Errorf("%s: %.4f of what was wanted", name, got/wanted)
+			}
+		}
+		t.Logf("%s: %.4f and %.4f of the limit", name, greeds, rest)
+		if greeds+rest > 1.01 || greeds+rest < c.used {
+			t.Errorf("%s: %.4f of the limit", name, greeds+rest)
+		}
+	}
+}

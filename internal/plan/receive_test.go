@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weir-net/weir/internal/policy"
+)
+
+const receivedByTimes = `version: 1
+links: {eth0: {}, eth1: {scheduler: fq}}
+workloads:
+  timed: {match: [{port: 1}], ingress: {max: 10Mbit, method: edt}}
+  paced: {match: [{port: 2}], ingress: {max: 20Mbit}, egress: {max: 5Mbit}}
+`
+
+// TestReceivedByTimes: what is received is charged to a budget on either rung; where what is answered waits, every link
+// keeps it until its time, and every contract says whose does.
+func TestReceivedByTimes(t *testing.T) {
+	p := parsed(t, receivedByTimes)
+	w := wanted(t, p, hostOf(p), IDs{})
+	timed, paced := w.Contracts["timed"].ID, w.Contracts["paced"].ID
+	if got, want := w.Rules.Arriving[timed], (Limit{Max: 10_000_000, Answers: true}); got != want || got.Budgets() != 1 {
+		t.Errorf("timed: %+v", got)
+	}
+	if got, want := w.Rules.Arriving[paced], (Limit{Max: 20_000_000}); got != want {
+		t.Errorf("paced: %+v", got)
+	}
+	for _, link := range []string{"eth0", "eth1"} {
+		l := w.Links[link]
+		if l.Queue.Leaf != LeafFQ || !l.Rules.Contracts[timed].Answers || l.Rules.Contracts[paced].Answers {
+			t.Errorf("%s: %s, %+v", link, l.Queue, l.Rules.Contracts)
+		}
+	}
+	if d := Diff(w.State, w); len(d) != 0 {
+		t.Errorf("to itself: %v", d)
+	}
+	q := parsed(t, strings.Replace(receivedByTimes, ", method: edt", "", 1))
+	before := wanted(t, q, hostOf(q), w.IDs)
+	if before.Links["eth0"].Queue.Leaf == LeafFQ {
+		t.Errorf("nothing waits on %s", before.Links["eth0"].Queue)
+	}
+	told := ""
+	for _, d := range Diff(before.State, w) {
+		told += d.String() + "\n"
+	}
+	for _, want := range []string{"~ workload timed: ", "ingress at most 10Mbit -> at most 10Mbit by edt"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("%q is not in\n%s", want, told)
+		}
+	}
+	lost := wanted(t, p, hostOf(p), w.IDs)
+	promise := lost.Links["eth0"].Rules.Contracts[timed]
+	promise.Answers = false
+	lost.Links["eth0"].Rules.Contracts[timed] = promise
+	if d := Diff(lost.State, w); len(d) != 1 || d[0].String() != "~ workload timed: eth0 not limited -> not limited, answers wait" {
+		t.Errorf("with a link that does not know of it: %v", d)
+	}
+	if got := strings.Join(w.Received.Told("timed"), ""); got != "what sockets receive by edt: the policy asks for it" {
+		t.Error(got)
+	}
+	for _, d := range Diff(State{}, w) {
+		if d.Object == "workload timed" && !strings.Contains(d.Detail, "ingress at most 10Mbit by edt (limit of what sockets receive by edt: the policy asks for it)") {
+			t.Error(d)
+		}
+	}
+}
+
+// TestReceiveLadder: what is received is held by windows and buckets unless answers shall wait, and those need what these
+// need and links that keep them.
+func TestReceiveLadder(t *testing.T) {
+	for name, c := range map[string]struct {
+		method policy.Method
+		link   policy.Link
+		change func(*Facts)
+		want   string
+		refuse string
+	}{
+		"auto":      {want: "by pace: the best there is"},
+		"pace":      {method: policy.MethodPace, want: "by pace: the policy asks for it"},
+		"edt":       {method: policy.MethodEDT, want: "by edt: the policy asks for it"},
+		"no budget": {method: policy.MethodEDT, change: func(f *Facts) { f.Features.Atomics = false }, refuse: "BPF programs of this kernel can not count a limit together (no atomic fetch)"},
+		"no fq":     {method: policy.MethodEDT, change: func(f *Facts) { delete(f.Features.Qdiscs, "fq") }, refuse: "kernel has no fq qdisc, which edt waits in"},
+		"shaped": {method: policy.MethodEDT, link: policy.Link{Rate: 1e8},
+			refuse: `htb holds link "eth0" to 100Mbit, and keeps no packet until its time of departure`},
+	} {
+		c.link.Name, c.link.Scheduler = "eth0", policy.Auto
+		p := parsed(t, receivedByTimes)
+		f := hostOf(p)
+		if c.change != nil {
+			c.change(&f)
+		}
+		rung, why := ChooseReceive(policy.Limit{Max: 1e6, Method: c.method}, []policy.Link{c.link}, nil, f)
+		if why != c.refuse || why == "" && rung.String() != c.want {
+			t.Errorf("%s: %s, refused: %s", name, rung, why)
+		}
+	}
+	p := parsed(t, receivedByTimes)
+	f := hostOf(p)
+	delete(f.Features.Qdiscs, "fq")
+	p.Links = p.Links[:1]
+	if errs := Check(p, f); len(errs) != 1 || errs[0].Message != `workload "timed": method edt can not hold its ingress: kernel has no fq qdisc, which edt waits in` {
+		t.Errorf("%v", errs)
+	}
+}
