@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,17 +18,20 @@ const (
 	ofSender    = "egress"    // of the workload that sends
 	ofContainer = "container" // of what arrives by the host's end of a container's link
 	ofReceiver  = "ingress"   // of the workload that receives
+	// ofAnswers is ofReceiver where what is answered waits in an fq.
+	ofAnswers = "ingress_edt"
 )
 
 // ratesPlots are the headings of what is drawn of each arm.
 var ratesPlots = map[string]string{
 	ofSender: "What a workload sends", ofContainer: "What comes out of a container", ofReceiver: "What a workload receives",
+	ofAnswers: "What it receives where its answers wait",
 }
 
 var ratesInfo = Info{
 	Name:    "rates",
 	Summary: "what gets through a limit, from 1 Mbit/s to as fast as this host is: one flow, 32 and UDP, sent, out of a container and received",
-	Arms:    []string{ofSender, ofContainer, ofReceiver},
+	Arms:    []string{ofSender, ofContainer, ofReceiver, ofAnswers},
 }
 
 // fastest is the limit that is the fastest that this host carries, slowest what that is at least.
@@ -51,6 +55,7 @@ const stays = 8
 // A ratesLab is two hosts with a wire for each rate, which takes all that TCP hands down at once.
 type ratesLab struct {
 	*session
+	arms      []string // that this kernel has
 	rates     []policy.Rate
 	window    time.Duration // over which a limit is held to what gets through
 	senders   [2]*traffic.Worker
@@ -81,6 +86,11 @@ func (l *ratesLab) run(ctx context.Context) error {
 	if why := l.Controller.NoLimits(ctx, policy.MethodPace); why != "" {
 		return fmt.Errorf("nothing can be paced here: %s", why)
 	}
+	l.arms = ratesInfo.Arms
+	if why := l.Controller.NoLimits(ctx, policy.MethodEDT); why != "" {
+		l.arms = slices.DeleteFunc(slices.Clone(l.arms), func(arm string) bool { return arm == ofAnswers })
+		l.warn("no arm %s: %s", ofAnswers, why)
+	}
 	if err := l.build(ctx); err != nil {
 		return err
 	}
@@ -88,14 +98,14 @@ func (l *ratesLab) run(ctx context.Context) error {
 	for i := range l.rates {
 		rates = append(rates, l.rateWords(i))
 		l.result.Environment.Policy += fmt.Sprintf("# %s\n", l.rateName(i))
-		for _, arm := range ratesInfo.Arms {
+		for _, arm := range l.arms {
 			l.result.Environment.Policy += l.policy(arm, i, max(l.rates[i], 1_000_000))
 		}
 	}
 	l.result.Environment.Rate = strings.Join(rates, ", ")
 	for repetition := 1; repetition <= l.Repetitions; repetition++ {
 		for i := range l.rates {
-			for _, arm := range inTurn(ratesInfo.Arms, repetition) {
+			for _, arm := range inTurn(l.arms, repetition) {
 				for _, kind := range rateKinds {
 					l.progress("repetition %d of %d: %s, %s, %s", repetition, l.Repetitions, l.rateName(i), arm, kind.words)
 					if err := l.cell(ctx, arm, i, kind, repetition); err != nil {
@@ -162,7 +172,12 @@ func (l *ratesLab) policy(arm string, wire int, limit policy.Rate) string {
 	case ofContainer:
 		return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: %s}}\n", far, limit)
 	}
-	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none}\nworkloads:\n  receives:\n    match: [{%s}]\n    ingress: {max: %s}\n", far, l.receives, limit)
+	scheduler, method := policy.None, policy.MethodAuto
+	if arm == ofAnswers {
+		scheduler, method = policy.FQ, policy.MethodEDT
+	}
+	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: %s}\nworkloads:\n  receives:\n    match: [{%s}]\n    ingress: {max: %s, method: %s}\n",
+		far, scheduler, l.receives, limit, method)
 }
 
 // under runs fn while an arm's limit is in force.

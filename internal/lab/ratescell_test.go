@@ -72,7 +72,7 @@ func TestRatesPolicies(t *testing.T) {
 			got = p.Workloads[0].Contract.Egress.Max
 		case ofContainer:
 			got = p.Links[0].Ingress.Max
-		case ofReceiver:
+		case ofReceiver, ofAnswers:
 			got = p.Workloads[0].Contract.Ingress.Max
 		}
 		if got != limit {

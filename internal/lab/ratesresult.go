@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/weir-net/weir/internal/report"
@@ -10,14 +11,18 @@ import (
 
 // conclude turns the samples of the rates lab into arms and claims.
 func (l *ratesLab) conclude() {
-	l.summarise(ratesInfo.Arms...)
+	l.summarise(l.arms...)
 	l.result.Environment.Bottleneck = "none: veth pairs without a queue, one for each rate"
 	l.result.Environment.Rung = "pace"
 	l.describe()
 	for _, arm := range pacedArms {
 		l.claim(l.delivers(arm))
 	}
-	l.claim(l.datagramsReceived(), l.streamsReceived(), l.fair(), l.losesNothing(), l.settles(), l.isSteady())
+	l.claim(l.datagramsReceived(), l.streamsReceived())
+	if slices.Contains(l.arms, ofAnswers) {
+		l.claim(l.delivers(ofAnswers))
+	}
+	l.claim(l.fair(), l.losesNothing(), l.settles(), l.isSteady())
 }
 
 // names are the metrics of all rates that begin with a word, each with what follows it in words.
@@ -47,7 +52,7 @@ var many = rateKinds[1:2]
 func (l *ratesLab) describe() {
 	about := &report.About{
 		Title: "What gets through a limit",
-		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of three seconds carries it within 2 %%. UDP is offered at up to three times the limit, in full frames. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener.",
+		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, and, where the kernel has fq, with what it answers waiting in one. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of three seconds carries it within 2 %%. UDP is offered at up to three times the limit, in full frames. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener.",
 			l.window, rateSettle, rateSpan, many[0].streams-stays, rateSpan, rateSpan, soon),
 	}
 	add := func(word, text string, kinds ...rateKind) {
@@ -78,6 +83,7 @@ func (l *ratesLab) describe() {
 var delivered = map[string]string{
 	ofSender:    "Of each limit of what a workload sends one flow, 32 and UDP get between 99 and 101 %.",
 	ofContainer: "So they do of each limit of what arrives by a container's link.",
+	ofAnswers:   "They get the same of each limit of what a workload receives where what it answers waits.",
 }
 
 const (

@@ -233,7 +233,13 @@ func TestRates(t *testing.T) {
 	if err := report.Table(t.Output(), r, report.Style{Width: 100}); err != nil {
 		t.Error(err)
 	}
-	if len(r.Arms) != 3 || len(r.Claims) != 8 {
+	arms, claims := 3, 8
+	if fq, err := feature.Has("fq qdisc"); err != nil {
+		t.Fatal(err)
+	} else if fq {
+		arms, claims = 4, 9
+	}
+	if len(r.Arms) != arms || len(r.Claims) != claims {
 		t.Errorf("%d arms, %d claims", len(r.Arms), len(r.Claims))
 	}
 	for _, arm := range r.Arms {
