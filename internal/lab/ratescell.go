@@ -111,7 +111,7 @@ func (l *ratesLab) count(ctx context.Context, kind rateKind) func() (time.Time, 
 // measure runs the traffic below its limit and notes what got through.
 func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateKind, limit policy.Rate, repetition int) error {
 	recorder := traffic.RecordTimed(rateLook, l.count(ctx, kind))
-	run, err := l.runTraffic(ctx, wire, kind, limit)
+	run, err := l.runTraffic(ctx, arm, wire, kind, limit)
 	trace := recorder.Stop()[0]
 	if err != nil {
 		return err

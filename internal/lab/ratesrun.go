@@ -10,10 +10,14 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// startingUp is what a limit needs for twice the first ten segments of each flow, which TCP does not pace: some
-// may be sent again.
-func startingUp(limit policy.Rate, kind rateKind) time.Duration {
-	return time.Duration(float64(kind.streams*2*10*1514*8) / float64(limit) * float64(time.Second))
+// startingUp is what a limit needs for what each flow begins with: twice the first ten segments, which TCP does not pace,
+// as some may be sent again; or where nobody paces it, what a handshake offers.
+func startingUp(arm string, limit policy.Rate, kind rateKind) time.Duration {
+	each := 2 * 10 * 1514
+	if arm == ofReceiver || arm == ofAnswers {
+		each = 64 << 10
+	}
+	return time.Duration(float64(kind.streams*each*8) / float64(limit) * float64(time.Second))
 }
 
 // start sends traffic by both senders: of several streams some are the first one's.
@@ -49,11 +53,11 @@ type ratesRun struct {
 }
 
 // runTraffic runs traffic through the window, then stops most of several streams, and all in the end.
-func (l *ratesLab) runTraffic(ctx context.Context, wire int, kind rateKind, limit policy.Rate) (run ratesRun, err error) {
+func (l *ratesLab) runTraffic(ctx context.Context, arm string, wire int, kind rateKind, limit policy.Rate) (run ratesRun, err error) {
 	if err := l.start(ctx, wire, kind, limit); err != nil {
 		return run, err
 	}
-	if err := pause(ctx, rateSettle+startingUp(limit, kind)); err != nil {
+	if err := pause(ctx, rateSettle+startingUp(arm, limit, kind)); err != nil {
 		return run, err
 	}
 	if run.atFirst, err = l.again(ctx); err != nil {
