@@ -50,10 +50,14 @@ func TestLuggage(t *testing.T) {
 		}
 		return seconds.ReplaceAllString(text.String(), "…sec")
 	}
+	// An address of a link has its route a moment later than itself, and all is read one after the other.
 	settle := func() string {
-		text := all()
-		fresh := func() bool { return strings.Contains(text, "tentative") || !strings.Contains(text, "local fe80:") }
+		text, before := all(), ""
+		fresh := func() bool {
+			return text != before || strings.Contains(text, "tentative") || !strings.Contains(text, "local fe80:")
+		}
 		for end := time.Now().Add(5 * time.Second); fresh() && time.Now().Before(end); text = all() {
+			before = text
 			time.Sleep(20 * time.Millisecond)
 		}
 		return text
