@@ -103,7 +103,7 @@ int socket_ingress(struct __sk_buff *skb)
 	if (hold_unpaced(skb, l, now) == DROP)
 		return REFUSE;
 	if (p) {
-		p->held = p->share && now < p->due + spare(p->share);
+		p->held = p->share && answers_wait(p, now) && now < p->due + spare(p->share);
 		charge_stakes(p, l, now, l->own);
 		expect(p, l, now);
 	}
