@@ -211,14 +211,17 @@ enum direction {
 struct flow {
 	__u64 window;  /* over which its use is measured, ns: its round trip */
 	__u64 load;    /* for which its pace was cut, times 1024; 0: not yet */
-	__u64 vote;    /* the part of its share that it uses, times the unit of its budget */
+	__u64 said;    /* the part of its share that it uses, times the unit of its budget */
+	__u64 vote;    /* that, less what is refunded for its overstay: what counts */
+	__u64 over;    /* its overstay, ns times the unit */
 	__u64 due;     /* tick in which the vote expires */
 	__u64 since;   /* when it voted, ns */
 	__u64 used;    /* bytes since then, each times the load */
 	__u64 fresh;   /* bytes since then */
 	__u32 size;    /* of its last packet */
 	__u32 voting;  /* a CPU is about to vote for it */
-	__u16 low;	/* its use fell at the last vote, which was not believed */
+	__u8 low;	/* its use fell at the last vote, which was not believed */
+	__u8 app_limited; /* its application had no more to send */
 	__u8 exact;	/* something else holds it to its share: it counts as no more than that */
 	__u8 held;	/* and does so now: it counts as no less, if it uses half of it */
 	__u32 measured; /* its use at the last vote as it was, twice the unit at most; 0: widen has seen it */
@@ -340,7 +343,8 @@ struct paced {
 	__u32 wider;   /* what its window is more than its share of a round trip, times 1024 */
 	__u32 full;    /* payload of a full segment, bytes; 0: not known yet */
 	__u32 clamp;   /* what its congestion window was clamped to before we did that; 0: we have not */
-	__u16 held;    /* it has had all of its share */
+	__u8 held;     /* it has had all of its share */
+	__u8 app_limited; /* it has not, as there was no more to send */
 	__u16 late;    /* something came later than it was due, since it was looked at */
 	__u64 share;   /* the least of its shares when it was looked at last, bytes a second on the wire */
 	__u64 due;     /* when what it got so far would have come at that, ns: what it answers waits for it */
@@ -440,14 +444,14 @@ _Static_assert(sizeof(struct known) == 40, "known");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
-_Static_assert(sizeof(struct flow) == 72, "flow");
-_Static_assert(sizeof(struct budget) == 232 + 3 * 72 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct flow) == 88, "flow");
+_Static_assert(sizeof(struct budget) == 232 + 3 * 88 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
-_Static_assert(sizeof(struct stake) == 16 + 72, "stake");
-_Static_assert(sizeof(struct paced) == 120 + STAKES * 88, "paced");
+_Static_assert(sizeof(struct stake) == 16 + 88, "stake");
+_Static_assert(sizeof(struct paced) == 120 + STAKES * 104, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

@@ -30,6 +30,8 @@
 #define MAX_PACE 0xfffffffeULL
 #define BURST 10000000ULL
 #define FRACTION 16
+#define OVERSTAY_AGE 100000000ULL
+#define OVERSTAY_TICKS 4
 #define LINE_SPARE 2000000ULL
 #define LINE_WAIT (2 * SECOND)
 #define LINE_AHEAD 4000000ULL
@@ -278,24 +280,58 @@ static __always_inline void delegate(struct budget *b, struct budget *up)
 	yield(&b->vote);
 }
 
-static __always_inline void elect(struct budget *b, struct flow *f, __u64 now, __u64 vote, __u64 hold)
+/* part is the part of its share that a flow has used since its vote, age ns ago, twice that at most. */
+static __always_inline __u64 part(struct budget *b, struct flow *f, __u64 age)
 {
-	cast(b, f, vote, ticks(b, hold + 2 * gap(b, f)));
+	return least(f->used / most(allowance(b, age), 1), 2 * b->unit);
+}
+
+/* settle adds to a flow's overstay how much longer its vote has stood than it used its share, or takes off how much less. */
+static __always_inline void settle(struct budget *b, struct budget *up, struct flow *f, __u64 now)
+{
+	__u64 age = now > f->since ? now - f->since : 0, ends, stood, used;
+
+	if (age > OVERSTAY_AGE) {
+		f->over = 0;
+		return;
+	}
+	ends = once(up ? &up->start : &b->start) + (f->due - once(&b->tick)) * b->tick_length;
+	stood = f->vote * least(most(ends, f->since) - f->since, age);
+	used = part(b, f, age) * age;
+	if (stood < used)
+		f->over -= least(used - stood, f->over);
+	else if (f->app_limited)
+		f->over = least(f->over + stood - used, OVERSTAY_TICKS * b->tick_length * b->unit);
+}
+
+/* refund is what a flow's next vote is less than what it says: nothing where the limit has not been left unused. */
+static __always_inline __u64 refund(struct budget *b, struct flow *f)
+{
+	__u64 slack = b->limit / 32, unused = 2 * slack - least(once(&b->sent), 2 * slack);
+
+	return least(f->said - f->said / 16, f->over / (OVERSTAY_TICKS * b->tick_length)) * least(unused, slack) / slack;
+}
+
+static __always_inline void elect(struct budget *b, struct budget *up, struct flow *f, __u64 now, __u64 said, __u64 hold)
+{
+	settle(b, up, f, now);
+	f->said = said;
+	cast(b, f, said - refund(b, f), ticks(b, hold + 2 * gap(b, f)));
 	f->since = now;
 	f->used = f->fresh = 0;
 }
 
 static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 {
-	__u64 u = least(f->used / most(allowance(b, age), 1), 2 * b->unit);
+	__u64 u = part(b, f, age);
 
 	f->measured = u;
 	u = least(u, f->exact ? b->unit : b->unit + b->unit / 8);
 	if (f->held && u >= b->unit / 2)
 		u = b->unit;
-	if (stands(b, f) && u < f->vote - f->vote / 4 && !f->low) {
+	if (stands(b, f) && u < f->said - f->said / 4 && !f->low) {
 		f->low = 1;
-		return f->vote;
+		return f->said;
 	}
 	f->low = 0;
 	return u;
@@ -314,30 +350,30 @@ static __always_inline __u64 expected(__u64 due, __u64 now, __u64 wire, __u64 sh
 }
 
 /* say lets a flow vote if it has something new to say. */
-static __always_inline void say(struct budget *b, struct flow *f, __u64 now)
+static __always_inline void say(struct budget *b, struct budget *up, struct flow *f, __u64 now)
 {
-	__u64 age = now > f->since ? now - f->since : 0, window = most(b->tick_length, f->window), vote;
+	__u64 age = now > f->since ? now - f->since : 0, window = most(b->tick_length, f->window), said;
 
-	if (!stands(b, f) && f->vote >= b->unit / 2 && f->size >= SEGMENT) {
-		elect(b, f, now, f->vote, window);
+	if (!stands(b, f) && f->said >= b->unit / 2 && f->size >= SEGMENT) {
+		elect(b, up, f, now, f->said, window);
 	} else if (age >= window) {
-		vote = use(b, f, age);
-		elect(b, f, now, vote, f->low ? window : age + age / 4); /* what is not believed is asked again soon */
-	} else if ((!stands(b, f) || f->vote < b->unit / 4) && newcomer(b, f)) {
-		elect(b, f, now, b->unit, window);
+		said = use(b, f, age);
+		elect(b, up, f, now, said, f->low ? window : age + age / 4); /* what is not believed is asked again soon */
+	} else if ((!stands(b, f) || f->said < b->unit / 4) && newcomer(b, f)) {
+		elect(b, up, f, now, b->unit, window);
 	}
 }
 
 /* ask is say, but for most packets, which come while the flow's vote stands and is young. */
-static __always_inline void ask(struct budget *b, struct flow *f, __u64 now)
+static __always_inline void ask(struct budget *b, struct budget *up, struct flow *f, __u64 now)
 {
 	__u64 since = once(&f->since), window = most(b->tick_length, f->window);
 
-	if (stands(b, f) && f->vote >= b->unit / 4 && now < since + window)
+	if (stands(b, f) && f->said >= b->unit / 4 && now < since + window)
 		return;
 	if (!claim(f))
 		return;
-	say(b, f, now);
+	say(b, up, f, now);
 	yield(f);
 }
 
@@ -353,7 +389,7 @@ __noinline int charge(struct budget *b, struct budget *up, struct flow *f, __u64
 		f->load = cut(b);
 	if (!f->since)
 		f->since = now;
-	ask(b, f, now);
+	ask(b, up, f, now);
 	f->used = least(f->used + wire * f->load, MAX_USED);
 	if (up)
 		delegate(b, up);

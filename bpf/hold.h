@@ -40,6 +40,9 @@
 #define DEAF (60 * SECOND)
 /* Of so many of its latest segments a connection knows the mean. */
 #define MEMORY 64
+
+/* A connection that sends nothing for so long has paused, ns. */
+#define PAUSE (1000 * MICROSECOND)
 /* A TCP packet of this size has hardly room for data beside its headers. */
 #define BARE 114
 
@@ -163,6 +166,7 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 	s->charged = now;
 	s->hook = hook;
 	s->flow.held = p->held;
+	s->flow.app_limited = p->app_limited;
 	if (weight)
 		charge(b, limit_of(b), &s->flow, now, weight);
 	return 0;
@@ -376,6 +380,20 @@ static __always_inline void settle_tab(struct bpf_sock *sk, struct paced *p, str
 	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now, p->pace);
 }
 
+/*
+ * app_limited says that a connection has paused as its application had no more to send. Who sends all the time is not
+ * asked: what then comes late is its timer.
+ */
+static __always_inline bool app_limited(struct bpf_sock *sk, struct paced *p, __u64 now)
+{
+	struct tcp_sock *tp;
+
+	if (now < p->stakes[0].charged + PAUSE)
+		return false;
+	tp = bpf_skc_to_tcp_sock(sk);
+	return tp && tp->app_limited;
+}
+
 /* hold says whether a packet goes on. */
 static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 {
@@ -395,6 +413,7 @@ static __always_inline int hold(struct __sk_buff *skb, struct load *l)
 		paced = restrained(p, l, skb->len, now, UNPACED);
 		if (paced)
 			settle_tab(sk, p, l, now);
+		p->app_limited = app_limited(sk, p, now);
 		charge_stakes(p, l, now, paced);
 		if (paced)
 			return NEXT;

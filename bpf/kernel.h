@@ -158,6 +158,7 @@ struct tcp_sock {
 	} rx_opt;
 	__u64 bytes_received;  /* of payload */
 	__u64 tcp_clock_cache; /* when it last looked at the clock, ns */
+	__u32 app_limited;     /* not 0 while what was sent since its application had no more is on its way */
 	__u32 max_window;      /* the most that its peer has offered it so far, bytes */
 	__u32 mss_cache;
 	__u32 srtt_us;	       /* the round trip, times 8; 0: not yet */

@@ -81,6 +81,7 @@ int socket_ingress(struct __sk_buff *skb)
 	struct verdict v;
 	struct bpf_sock *sk;
 	struct paced *p;
+	bool waits;
 	__u64 now;
 
 	opaque(l);
@@ -103,7 +104,9 @@ int socket_ingress(struct __sk_buff *skb)
 	if (hold_unpaced(skb, l, now) == DROP)
 		return REFUSE;
 	if (p) {
-		p->held = p->share && answers_wait(p, now) && now < p->due + spare(p->share);
+		waits = p->share && answers_wait(p, now);
+		p->held = waits && now < p->due + spare(p->share);
+		p->app_limited = waits && !p->held; /* it was asked for more */
 		charge_stakes(p, l, now, l->own);
 		expect(p, l, now);
 	}

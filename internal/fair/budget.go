@@ -145,6 +145,22 @@ func (b *Budget) appraise() {
 	b.Price, b.Chunk = price(share), share*b.Slice/second
 }
 
+// began is when the running tick of its limit did, ns.
+func (b *Budget) began() uint64 {
+	if b.limit != nil {
+		return b.limit.start
+	}
+	return b.start
+}
+
+// beyond is what was sent of its limit, 2 slacks where that was all of it.
+func (b *Budget) beyond() uint64 {
+	if b.limit != nil {
+		return b.limit.sent
+	}
+	return b.sent
+}
+
 // repay steers by the sum of what was sent, where the limit allowed so many bytes:
 // what went beyond it, or was lost by late timers, becomes a trim.
 func (b *Budget) repay(allowed uint64) {

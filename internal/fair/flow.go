@@ -16,16 +16,21 @@ type Flow struct {
 	Window uint64 // over which its use is measured, ns: its round trip; a tick at least
 	Exact  bool   // something else holds it to its share: it counts as no more than that
 	Held   bool   // and does so now: it counts as no less, if it uses half of it
+	// AppLimited says that its application had no more to send, so that nothing else kept
+	// it from its share.
+	AppLimited bool
 
 	Measured uint64 // its use at the last vote as it was, times Unit; twice that at most
 
 	load  uint64 // for which its pace was cut, times One; 0: not yet
-	vote  uint64 // the part of its share that it uses, times Unit
+	said  uint64 // the part of its share that it uses, times Unit
+	vote  uint64 // that, less what is refunded for its overstay: what counts
 	due   uint64 // tick in which the vote expires; it stands while that is to come
 	since uint64 // when it voted, ns
 	used  uint64 // bytes since then, each times the load for which its pace was cut
 	fresh uint64 // bytes since then
 	size  uint64 // of its last packet, bytes
+	over  uint64 // its overstay
 	low   bool   // its use fell at the last vote, which was not believed
 }
 
@@ -73,16 +78,16 @@ func (b *Budget) pass(now, wire uint64) {
 func (b *Budget) ask(f *Flow, now uint64) {
 	age, window := now-f.since, max(b.Tick, f.Window)
 	switch {
-	case !b.stands(f) && f.vote >= b.Unit/2 && f.size >= Segment:
+	case !b.stands(f) && f.said >= b.Unit/2 && f.size >= Segment:
 		// It was greedy before the pause, and is believed at once.
-		b.elect(f, now, f.vote, window)
+		b.elect(f, now, f.said, window)
 	case age >= window:
 		vote, hold := b.use(f, age), age+age/4
 		if f.low {
 			hold = window // what is not believed is asked again soon
 		}
 		b.elect(f, now, vote, hold)
-	case (!b.stands(f) || f.vote < b.Unit/4) && b.newcomer(f):
+	case (!b.stands(f) || f.said < b.Unit/4) && b.newcomer(f):
 		b.elect(f, now, b.Unit, window)
 	}
 }
@@ -95,7 +100,7 @@ func (b *Budget) newcomer(f *Flow) bool { return f.fresh >= Newcomer || f.fresh*
 // it sends. Much less is believed the second time only: a late timer looks like a
 // lack of demand.
 func (b *Budget) use(f *Flow, age uint64) uint64 {
-	f.Measured = min(f.used/max(b.allowance(age), 1), 2*b.Unit)
+	f.Measured = b.part(f, age)
 	most := b.Unit + b.Unit/8
 	if f.Exact {
 		most = b.Unit
@@ -104,18 +109,26 @@ func (b *Budget) use(f *Flow, age uint64) uint64 {
 	if f.Held && use >= b.Unit/2 {
 		use = b.Unit
 	}
-	if b.stands(f) && use < f.vote-f.vote/4 && !f.low {
+	if b.stands(f) && use < f.said-f.said/4 && !f.low {
 		f.low = true
-		return f.vote
+		return f.said
 	}
 	f.low = false
 	return use
 }
 
-// elect begins a flow's next window with a vote that stands for a time in ns and
-// two packets more.
-func (b *Budget) elect(f *Flow, now, vote, hold uint64) {
-	b.cast(f, vote, b.ticks(hold+2*b.gap(f)))
+// part is the part of its share that it has used since then as it was, times Unit; twice that
+// at most.
+func (b *Budget) part(f *Flow, age uint64) uint64 {
+	return min(f.used/max(b.allowance(age), 1), 2*b.Unit)
+}
+
+// elect begins a flow's next window with what it says, which stands for a time in ns
+// and two packets more.
+func (b *Budget) elect(f *Flow, now, said, hold uint64) {
+	b.settle(f, now)
+	f.said = said
+	b.cast(f, said-b.refund(f), b.ticks(hold+2*b.gap(f)))
 	f.since, f.used, f.fresh = now, 0, 0
 }
 

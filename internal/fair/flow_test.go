@@ -48,8 +48,8 @@ func TestVote(t *testing.T) {
 		{"newcomer with few bytes", Flow{}, 0, 0},
 		{"newcomer with ten segments", Flow{fresh: 9 * Segment}, 0, One},
 		{"newcomer among a hundred", Flow{}, 100 * One, One},
-		{"back from a pause", Flow{vote: One, since: now - 1_000_000}, 0, One},
-		{"was modest before it", Flow{vote: One / 3, since: now - 1_000_000}, 0, 0},
+		{"back from a pause", Flow{said: One, vote: One, since: now - 1_000_000}, 0, One},
+		{"was modest before it", Flow{said: One / 3, vote: One / 3, since: now - 1_000_000}, 0, 0},
 	} {
 		b := NewBudget(hundredMbit, now)
 		b.Load = c.load
@@ -68,11 +68,11 @@ func TestVote(t *testing.T) {
 // TestFallIsBelievedTheSecondTime lets a greedy flow send half of its share.
 func TestFallIsBelievedTheSecondTime(t *testing.T) {
 	b := NewBudget(hundredMbit, 0)
-	f := Flow{vote: One, due: 9}
+	f := Flow{said: One, vote: One, due: 9}
 	for i, want := range []uint64{One, One / 2, One / 2} {
 		f.used = 62_500 * One
-		if f.vote = b.use(&f, 10_000_000); f.vote != want {
-			t.Errorf("window %d: vote %d, want %d", i, f.vote, want)
+		if f.said = b.use(&f, 10_000_000); f.said != want {
+			t.Errorf("window %d: vote %d, want %d", i, f.said, want)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestLoadIsTheSumOfTheVotes(t *testing.T) {
 		}
 		flows := make([]Flow, rapid.IntRange(1, 6).Draw(t, "flows"))
 		for i := range flows {
-			flows[i].Exact = rapid.Bool().Draw(t, "exact")
+			flows[i].Exact, flows[i].AppLimited = rapid.Bool().Draw(t, "exact"), rapid.Bool().Draw(t, "app-limited")
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			f := &flows[rapid.IntRange(0, len(flows)-1).Draw(t, "flow")]
@@ -201,7 +201,7 @@ func TestFlowDoesNotOverflow(t *testing.T) {
 		}
 
 		// The sum stops growing where it is full, and does not pass it by overflow.
-		f.vote, f.due, f.since = b.Unit, b.tick+1, b.start
+		f.said, f.due, f.since = b.Unit, b.tick+1, b.start
 		f.used = rapid.Uint64Range(0, maxUsed).Draw(t, "used")
 		sum := wide(f.used)
 		sum.Add(sum, product(f.size, f.load))

@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -86,35 +87,43 @@ func TestWhatIsNotWantedIsShared(t *testing.T) {
 	}
 }
 
-// TestBursts: flows whose applications write much now and then have what they want, and greedy ones less than the rest, as
-// the vote of a burst stands for longer than that.
+// TestBursts: flows whose applications write a tenth of the limit each, much now and then, leave the rest of it to greedy
+// ones. Once they are greedy as well they have settled soon.
 func TestBursts(t *testing.T) {
-	for _, c := range []struct{ segments, used float64 }{{2, 0.99}, {7, 0.93}, {14, 0.75}, {40, 0.8}} {
-		for _, rtt := range []time.Duration{50 * time.Microsecond, 5 * time.Millisecond} {
-			s := newSimulation(hundredMbit)
-			greedy, modest := s.open(2, rtt, 0), s.open(5, rtt, hundredMbit/10*mss/Segment)
-			for i, f := range modest {
-				f.every = uint64(c.segments * Segment / (hundredMbit / 10) * second)
-				f.phase = f.every * uint64(i) / uint64(len(modest))
-			}
-			var before, after [2]float64
-			count := func(to *[2]float64) {
-				for i, all := range [][]*sender{greedy, modest} {
-					for _, f := range all {
-						to[i] += float64(f.total) / 5 / hundredMbit
-					}
-				}
-			}
-			s.run(2 * time.Second)
-			count(&before)
-			s.run(7 * time.Second)
-			count(&after)
-			greeds, rest := after[0]-before[0], after[1]-before[1]
-			t.Logf("%g segments at once, %v: greedy ones %.4f, the others %.4f", c.segments, rtt, greeds, rest)
-			if math.Abs(rest-0.5) > 0.01 || greeds+rest > 1.01 || greeds+rest < c.used {
-				t.Errorf("%g segments at once, %v: greedy ones %.4f, the others %.4f", c.segments, rtt, greeds, rest)
+	for _, limit := range []uint64{hundredMbit, 10 * hundredMbit} {
+		for _, every := range []time.Duration{3 * time.Millisecond, 8 * time.Millisecond, 17 * time.Millisecond, 30 * time.Millisecond, 48 * time.Millisecond, 90 * time.Millisecond} {
+			for _, rtt := range []time.Duration{50 * time.Microsecond, time.Millisecond, 5 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%d Mbit, %v/%v, by turns", limit*8/1_000_000, every, rtt), func(t *testing.T) { leaves(t, limit, rtt, every, every/5) })
+				t.Run(fmt.Sprintf("%d Mbit, %v/%v, at once", limit*8/1_000_000, every, rtt), func(t *testing.T) { leaves(t, limit, rtt, every, 0) })
 			}
 		}
+	}
+}
+
+// leaves has five flows write every so often, apart by a time, beside two greedy ones.
+func leaves(t *testing.T, limit uint64, rtt, every, apart time.Duration) {
+	const begun, turned, end = 2 * time.Second, 7 * time.Second, 8 * time.Second
+	s := newSimulation(limit)
+	greedy, modest := s.open(2, rtt, 0), s.open(5, rtt, float64(limit)/10*mss/Segment)
+	for i, f := range modest {
+		f.every, f.phase = uint64(every), uint64(i)*uint64(apart)
+	}
+	s.run(begun)
+	before := totals(greedy)
+	s.run(turned)
+	mean, fairness, high := s.rate(begun, turned), jain(greedy, before), s.highest(begun, turned)
+	for _, f := range modest {
+		f.demand, f.every = 0, 0
+		s.arm(f, s.now)
+	}
+	s.run(end)
+	turn, settled := s.highest(turned-window, end), s.settled(turned, end, 0)
+	t.Logf("mean %.4f, highest 100 ms %.3f; all greedy: highest %.3f, settled after %v", mean, high, turn, settled)
+	if mean < 0.98 || mean > 1.01 || fairness < 0.99 {
+		t.Errorf("mean %.4f, jain of the greedy %.4f", mean, fairness)
+	}
+	if high > 1.1 || turn > 1.25 || settled > settling {
+		t.Errorf("highest 100 ms %.3f and %.3f, settled after %v", high, turn, settled)
 	}
 }
 

@@ -43,6 +43,7 @@ type sender struct {
 	charged uint64  // packets that were charged, with what was on the tab
 	written float64 // bytes that wait in the send buffer
 	refill  uint64  // when they were counted, ns
+	drained uint64  // segments sent until there was none in it
 }
 
 // An event wakes a sender, brings it an acknowledgement, or does something else.
@@ -203,6 +204,9 @@ func (s *simulation) take(f *sender, n uint64) (wait uint64) {
 	}
 	f.written = min(f.written+f.demand*float64(now-min(f.refill, now))/second, sendBuffer)
 	f.refill = max(f.refill, now)
+	if f.written < need {
+		f.AppLimited, f.drained = true, f.sent // as tcp_rate_check_app_limited
+	}
 	if f.written < need && f.every > 0 {
 		return f.refill + f.every - s.now + 1
 	}
@@ -271,6 +275,7 @@ func (s *simulation) lateness() uint64 {
 // acknowledge ends a round trip: cwnd grows while it is what holds the flow back.
 func (s *simulation) acknowledge(f *sender, n uint64) {
 	f.flight -= n
+	f.AppLimited = f.AppLimited && f.sent-f.flight <= f.drained
 	if f.cwnd < min(2*f.widest, maxWindow) {
 		f.cwnd += n
 	}

@@ -55,20 +55,23 @@ type sumsBudget struct {
 }
 
 type sumsFlow struct {
-	_        structs.HostLayout
-	Window   uint64
-	Load     uint64
-	Vote     uint64
-	Due      uint64
-	Since    uint64
-	Used     uint64
-	Fresh    uint64
-	Size     uint32
-	Voting   uint32
-	Low      uint16
-	Exact    uint8
-	Held     uint8
-	Measured uint32
+	_          structs.HostLayout
+	Window     uint64
+	Load       uint64
+	Said       uint64
+	Vote       uint64
+	Over       uint64
+	Due        uint64
+	Since      uint64
+	Used       uint64
+	Fresh      uint64
+	Size       uint32
+	Voting     uint32
+	Low        uint8
+	AppLimited uint8
+	Exact      uint8
+	Held       uint8
+	Measured   uint32
 }
 
 // Names of all BPF objects in the ELF.

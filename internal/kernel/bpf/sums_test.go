@@ -105,8 +105,8 @@ func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) 
 	all := make([]fair.Flow, flows)
 	for i := range all {
 		// Some are held to their share by something else.
-		all[i].Exact, all[i].Held = i%3 == 1, i%6 == 1
-		if err := kernel.Flow.Put(uint32(i), sumsFlow{Exact: flag(all[i].Exact), Held: flag(all[i].Held)}); err != nil {
+		all[i].Exact, all[i].Held, all[i].AppLimited = i%3 == 1, i%6 == 1, i%2 == 0
+		if err := kernel.Flow.Put(uint32(i), sumsFlow{Exact: flag(all[i].Exact), Held: flag(all[i].Held), AppLimited: flag(all[i].AppLimited)}); err != nil {
 			t.Fatal(err)
 		}
 	}

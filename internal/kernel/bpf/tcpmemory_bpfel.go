@@ -76,49 +76,53 @@ type tcpMemoryIdentity struct {
 }
 
 type tcpMemoryPaced struct {
-	_        structs.HostLayout
-	Window   uint64
-	Limits   uint64
-	Heard    uint64
-	Nearest  uint64
-	Unpaced  uint64
-	Sent     uint64
-	Aged     uint64
-	Wire     uint32
-	Payload  uint32
-	Head     uint32
-	Pace     uint32
-	Own      uint32
-	Mean     uint32
-	Wider    uint32
-	Full     uint32
-	Clamp    uint32
-	Held     uint16
-	Late     uint16
-	Share    uint64
-	Due      uint64
-	Answered uint64
-	Stakes   [28]struct {
+	_          structs.HostLayout
+	Window     uint64
+	Limits     uint64
+	Heard      uint64
+	Nearest    uint64
+	Unpaced    uint64
+	Sent       uint64
+	Aged       uint64
+	Wire       uint32
+	Payload    uint32
+	Head       uint32
+	Pace       uint32
+	Own        uint32
+	Mean       uint32
+	Wider      uint32
+	Full       uint32
+	Clamp      uint32
+	Held       uint8
+	AppLimited uint8
+	Late       uint16
+	Share      uint64
+	Due        uint64
+	Answered   uint64
+	Stakes     [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
 		Serial  uint16
 		Hook    uint32
 		Charged uint64
 		Flow    struct {
-			_        structs.HostLayout
-			Window   uint64
-			Load     uint64
-			Vote     uint64
-			Due      uint64
-			Since    uint64
-			Used     uint64
-			Fresh    uint64
-			Size     uint32
-			Voting   uint32
-			Low      uint16
-			Exact    uint8
-			Held     uint8
-			Measured uint32
+			_          structs.HostLayout
+			Window     uint64
+			Load       uint64
+			Said       uint64
+			Vote       uint64
+			Over       uint64
+			Due        uint64
+			Since      uint64
+			Used       uint64
+			Fresh      uint64
+			Size       uint32
+			Voting     uint32
+			Low        uint8
+			AppLimited uint8
+			Exact      uint8
+			Held       uint8
+			Measured   uint32
 		}
 	}
 }
