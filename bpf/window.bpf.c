@@ -74,7 +74,7 @@ __noinline int widen(struct paced *p, __u32 place)
 	if (!p->wider)
 		p->wider = ONE;
 	s->flow.exact = 1;
-	if (!s->flow.vote)
+	if (!s->flow.said)
 		return false;
 	measured = s->flow.measured;
 	if (!measured)
