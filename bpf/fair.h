@@ -239,14 +239,14 @@ static __always_inline void note(struct budget *b, __u64 vote, __u64 due)
 }
 
 /*
- * claim lets one of the CPUs that would vote for a flow at once do so. The others go on: what they had to say is
+ * begins_vote lets one of the CPUs that would vote for a flow at once do so. The others go on: what they had to say is
  * being said. Two that took the old vote out, or put a new one in, would have it count twice until it expires.
  */
-static __always_inline bool claim(struct flow *f) { return !__sync_lock_test_and_set(&f->voting, 1); }
-static __always_inline void yield(struct flow *f) { __sync_lock_test_and_set(&f->voting, 0); }
+static __always_inline bool begins_vote(struct flow *f) { return !__sync_lock_test_and_set(&f->voting, 1); }
+static __always_inline void ends_vote(struct flow *f) { __sync_lock_test_and_set(&f->voting, 0); }
 
 /*
- * cast replaces the vote of a flow that is claimed. Each is read once: where another CPU ends the tick meanwhile, the
+ * cast replaces the vote of a flow whose vote has begun. Each is read once: where another CPU ends the tick meanwhile, the
  * ring and the load lose and gain the same, so that the load is right again when the votes of that moment have expired.
  */
 static __always_inline void cast(struct budget *b, struct flow *f, __u64 vote, __u64 hold)
@@ -274,10 +274,10 @@ static __always_inline void delegate(struct budget *b, struct budget *up)
 
 	if (vote == once(&b->vote.vote) && due <= once(&b->vote.due))
 		return;
-	if (!claim(&b->vote))
+	if (!begins_vote(&b->vote))
 		return;
 	cast(up, &b->vote, vote, least(due - tick, SLOTS - 1));
-	yield(&b->vote);
+	ends_vote(&b->vote);
 }
 
 /* part is the part of its share that a flow has used since its vote, age ns ago, twice that at most. */
@@ -371,10 +371,10 @@ static __always_inline void ask(struct budget *b, struct budget *up, struct flow
 
 	if (stands(b, f) && f->said >= b->unit / 4 && now < since + window)
 		return;
-	if (!claim(f))
+	if (!begins_vote(f))
 		return;
 	say(b, up, f, now);
-	yield(f);
+	ends_vote(f);
 }
 
 /* charge is fair.Budget.Packet: a flow sends so many bytes on the wire now. */
@@ -404,10 +404,10 @@ static __always_inline void cut_pace(struct budget *b, struct flow *f)
 	f->load = cut(b);
 	need = ticks(b, 2 * gap(b, f));
 	due = once(&f->due);
-	if (!stands(b, f) || due - once(&b->tick) >= need || !claim(f))
+	if (!stands(b, f) || due - once(&b->tick) >= need || !begins_vote(f))
 		return;
 	cast(b, f, f->vote, need);
-	yield(f);
+	ends_vote(f);
 }
 
 /* pace_of is fair.Budget.Pace: the flow's share, in bytes per second on the wire. */

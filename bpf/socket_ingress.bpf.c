@@ -10,6 +10,7 @@
  * What it does not promise: that what was dropped did not use the line. It did.
  */
 #include "answers.h"
+#include "handshakes.h"
 #include "hold.h"
 #include "resolve.h"
 #include "segments.h"
@@ -99,6 +100,8 @@ int socket_ingress(struct __sk_buff *skb)
 		return PASS;
 	now = bpf_ktime_get_ns();
 	p = window_of(sk);
+	if (sk && is_tcp(sk) && sk->state == BPF_TCP_LISTEN)
+		note_handshake(now);
 	if (p)
 		l->own = restrained(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
 	if (hold_unpaced(skb, l, now) == DROP)

@@ -15,6 +15,8 @@
  * It holds connections from before the limit, too, unless enlist asks for them.
  */
 #include "answers.h"
+#include "claims.h"
+#include "handshakes.h"
 #include "shares.h"
 #include "words.h"
 
@@ -190,10 +192,42 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	offer(ops, p, window);
 }
 
+/* receives_limited says whether any who claim a socket have a limit of what they receive. */
+static __always_inline bool receives_limited(__u64 claims)
+{
+	struct contract *c;
+	__u32 i, id;
+
+#pragma clang loop unroll(full)
+	for (i = 0; i <= ABOVE; i++) {
+		id = CLAIM(claims, i);
+		c = bpf_map_lookup_elem(&contracts, &id);
+		if (c && (c->together || c->together_packets))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * begin_narrow offers no more with a handshake than a sender would send at first: what is offered
+ * can not be taken back.
+ */
+static __always_inline void begin_narrow(struct bpf_sock_ops *ops)
+{
+	struct bpf_sock *sk = ops->sk; /* none, of one that is accepted */
+	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+
+	if (tp ? receives_limited(claims_of(tp)) : take_handshake(bpf_ktime_get_ns()))
+		ops->reply = NEWCOMER / SEGMENT;
+}
+
 SEC("sockops")
 int window(struct bpf_sock_ops *ops)
 {
 	switch (ops->op) {
+	case BPF_SOCK_OPS_RWND_INIT:
+		begin_narrow(ops);
+		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 		hear_of(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);

@@ -213,18 +213,19 @@ func sizes(rules plan.Rules, o Options) map[string]int {
 // declarations to their size.
 func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 	all := map[string]*ebpf.Map{
-		linkEgressMapIdentities: g.memory.identities,
-		linkEgressMapVerdicts:   g.memory.verdicts,
-		linkEgressMapAboves:     g.memory.aboves,
-		limitMapPaces:           g.memory.paces,
-		socketIngressMapWindows: g.memory.windows,
-		limitMapBudgets:         g.memory.budgets,
-		limitMapCredits:         g.memory.credits,
-		departMapDepartures:     g.memory.departures,
-		departMapTurns:          g.memory.turns,
-		socketCreateMapTasks:    g.memory.tasks,
-		tcpMemoryMapPools:       g.memory.pools,
-		tcpMemoryMapHoldings:    g.memory.holdings,
+		linkEgressMapIdentities:    g.memory.identities,
+		linkEgressMapVerdicts:      g.memory.verdicts,
+		linkEgressMapAboves:        g.memory.aboves,
+		limitMapPaces:              g.memory.paces,
+		socketIngressMapWindows:    g.memory.windows,
+		socketIngressMapHandshakes: g.memory.handshakes,
+		limitMapBudgets:            g.memory.budgets,
+		limitMapCredits:            g.memory.credits,
+		departMapDepartures:        g.memory.departures,
+		departMapTurns:             g.memory.turns,
+		socketCreateMapTasks:       g.memory.tasks,
+		tcpMemoryMapPools:          g.memory.pools,
+		tcpMemoryMapHoldings:       g.memory.holdings,
 	}
 	for name, m := range g.tables {
 		all[name] = m

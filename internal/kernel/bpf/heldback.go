@@ -10,7 +10,7 @@ import (
 
 // AttachPace puts pace on the scope's cgroup, in place of an older one in one step.
 func (g *Generation) AttachPace() error {
-	return g.attachSockOps(parsePace, paceProgPace, g.room.pacePin())
+	return g.attachSockOps(parsePace, paceProgPace, g.room.pacePin(), nil)
 }
 
 // DetachPace takes pace off the scope's cgroup. A cgroup without it is fine.
@@ -19,9 +19,14 @@ func (r Room) DetachPace() error { return removePinned(r.pacePin()) }
 // PaceAttached reports whether pace runs on the scope's cgroup.
 func (r Room) PaceAttached() bool { return runsOnCgroup(r.pacePin()) }
 
-// AttachWindow is AttachPace of window.
+// AttachWindow is AttachPace of window, which knows what the sockets of contracts may receive
+// by the tables of [Generation.LoadReceive].
 func (g *Generation) AttachWindow() error {
-	return g.attachSockOps(parseWindow, windowProgWindow, g.room.windowPin())
+	t, err := g.openReceive()
+	if err != nil {
+		return err
+	}
+	return g.attachSockOps(parseWindow, windowProgWindow, g.room.windowPin(), t.contracts)
 }
 
 // DetachWindow takes window off the scope's cgroup. A cgroup without it is fine.
@@ -30,13 +35,19 @@ func (r Room) DetachWindow() error { return removePinned(r.windowPin()) }
 // WindowAttached reports whether window runs on the scope's cgroup.
 func (r Room) WindowAttached() bool { return runsOnCgroup(r.windowPin()) }
 
-// attachSockOps puts a program on the scope's cgroup that TCP asks.
-func (g *Generation) attachSockOps(parse func() (*ebpf.CollectionSpec, error), name, pin string) error {
+// attachSockOps puts a program on the scope's cgroup that TCP asks, with the contracts that
+// it looks up, if any.
+func (g *Generation) attachSockOps(parse func() (*ebpf.CollectionSpec, error), name, pin string, contracts *ebpf.Map) error {
 	spec, err := copied(parse)
 	if err != nil {
 		return err
 	}
-	all, err := ebpf.NewCollectionWithOptions(spec, *g.shared(spec))
+	o := g.shared(spec)
+	if contracts != nil {
+		spec.Maps[windowMapContracts].MaxEntries = contracts.MaxEntries()
+		o.MapReplacements[windowMapContracts] = contracts
+	}
+	all, err := ebpf.NewCollectionWithOptions(spec, *o)
 	if err != nil {
 		return fmt.Errorf("load %s: %w", name, err)
 	}

@@ -385,6 +385,9 @@ func TestHeldBackAttached(t *testing.T) {
 	} {
 		for range 2 { // anew, and in place of an older one
 			g := w.limited(1e6)
+			if err := g.LoadReceive(plan.Rules{}, nil); err != nil {
+				t.Fatal(err)
+			}
 			if err := of.attach(g); err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, arrivals, aboves, tasks, paces, windows, budgets, credits, departures, turns, pools, holdings *ebpf.Map
+	identities, verdicts, arrivals, aboves, tasks, paces, windows, handshakes, budgets, credits, departures, turns, pools, holdings *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -75,6 +75,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.tasks = open(sockets[socketCreateMapTasks])
 	m.paces = open(limit[limitMapPaces])
 	m.windows = open(receive[socketIngressMapWindows])
+	m.handshakes = open(receive[socketIngressMapHandshakes])
 	m.budgets = open(limit[limitMapBudgets])
 	m.credits = open(limit[limitMapCredits])
 	m.departures = open(depart[departMapDepartures])
@@ -100,6 +101,7 @@ func (m memory) Close() {
 	m.tasks.Close()
 	m.paces.Close()
 	m.windows.Close()
+	m.handshakes.Close()
 	m.budgets.Close()
 	m.credits.Close()
 	m.departures.Close()

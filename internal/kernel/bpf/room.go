@@ -16,7 +16,7 @@ import (
 //	identities verdicts arrivals tasks
 //	                             what is remembered of sockets and processes
 //	aboves                       what else binds sockets
-//	budgets departures turns paces windows
+//	budgets departures turns paces windows handshakes
 //	                             the limits, and how connections below them are held back
 //	pools holdings               what sockets hold of TCP memory
 //	socket_create socket_ingress pace window tcp_memory tcp_asks refuse_*

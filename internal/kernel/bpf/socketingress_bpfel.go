@@ -263,6 +263,7 @@ const (
 	socketIngressMapCredits        = "credits"
 	socketIngressMapExes           = "exes"
 	socketIngressMapFlows          = "flows"
+	socketIngressMapHandshakes     = "handshakes"
 	socketIngressMapIdentities     = "identities"
 	socketIngressMapPaces          = "paces"
 	socketIngressMapTuples         = "tuples"
@@ -336,6 +337,7 @@ type socketIngressMapSpecs struct {
 	Credits    *ebpf.MapSpec `ebpf:"credits"`
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
+	Handshakes *ebpf.MapSpec `ebpf:"handshakes"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
 	Paces      *ebpf.MapSpec `ebpf:"paces"`
 	Tuples     *ebpf.MapSpec `ebpf:"tuples"`
@@ -385,6 +387,7 @@ type socketIngressMaps struct {
 	Credits    *ebpf.Map `ebpf:"credits"`
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Flows      *ebpf.Map `ebpf:"flows"`
+	Handshakes *ebpf.Map `ebpf:"handshakes"`
 	Identities *ebpf.Map `ebpf:"identities"`
 	Paces      *ebpf.Map `ebpf:"paces"`
 	Tuples     *ebpf.Map `ebpf:"tuples"`
@@ -403,6 +406,7 @@ func (m *socketIngressMaps) Close() error {
 		m.Credits,
 		m.Exes,
 		m.Flows,
+		m.Handshakes,
 		m.Identities,
 		m.Paces,
 		m.Tuples,

@@ -108,6 +108,33 @@ type windowBudget struct {
 	Ring [512]int32
 }
 
+type windowContract struct {
+	_               structs.HostLayout
+	Priority        uint32
+	Serial          uint16
+	Limited         uint8
+	Prefixes        uint8
+	Together        uint16
+	TogetherPackets uint16
+	Here            uint16
+	HerePackets     uint16
+}
+
+type windowExe struct {
+	_      structs.HostLayout
+	Inode  uint64
+	Device uint32
+	Pad    uint32
+}
+
+type windowIdentity struct {
+	_       structs.HostLayout
+	Tag     uint32
+	Device  uint32
+	Inode   uint64
+	Cgroup1 uint64
+}
+
 type windowPaced struct {
 	_          structs.HostLayout
 	Window     uint64
@@ -164,9 +191,16 @@ type windowPaced struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	windowMapBudgets = "budgets"
-	windowMapWindows = "windows"
-	windowProgWindow = "window"
+	windowMapBudgets    = "budgets"
+	windowMapCgroups    = "cgroups"
+	windowMapCgroups1   = "cgroups1"
+	windowMapContracts  = "contracts"
+	windowMapExes       = "exes"
+	windowMapHandshakes = "handshakes"
+	windowMapIdentities = "identities"
+	windowMapUsers      = "users"
+	windowMapWindows    = "windows"
+	windowProgWindow    = "window"
 )
 
 // loadWindow returns the embedded CollectionSpec for window.
@@ -218,8 +252,15 @@ type windowProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type windowMapSpecs struct {
-	Budgets *ebpf.MapSpec `ebpf:"budgets"`
-	Windows *ebpf.MapSpec `ebpf:"windows"`
+	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
+	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
+	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
+	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
+	Exes       *ebpf.MapSpec `ebpf:"exes"`
+	Handshakes *ebpf.MapSpec `ebpf:"handshakes"`
+	Identities *ebpf.MapSpec `ebpf:"identities"`
+	Users      *ebpf.MapSpec `ebpf:"users"`
+	Windows    *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // windowVariableSpecs contains global variables before they are loaded into the kernel.
@@ -248,13 +289,27 @@ func (o *windowObjects) Close() error {
 //
 // It can be passed to loadWindowObjects or ebpf.CollectionSpec.LoadAndAssign.
 type windowMaps struct {
-	Budgets *ebpf.Map `ebpf:"budgets"`
-	Windows *ebpf.Map `ebpf:"windows"`
+	Budgets    *ebpf.Map `ebpf:"budgets"`
+	Cgroups    *ebpf.Map `ebpf:"cgroups"`
+	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
+	Contracts  *ebpf.Map `ebpf:"contracts"`
+	Exes       *ebpf.Map `ebpf:"exes"`
+	Handshakes *ebpf.Map `ebpf:"handshakes"`
+	Identities *ebpf.Map `ebpf:"identities"`
+	Users      *ebpf.Map `ebpf:"users"`
+	Windows    *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *windowMaps) Close() error {
 	return _WindowClose(
 		m.Budgets,
+		m.Cgroups,
+		m.Cgroups1,
+		m.Contracts,
+		m.Exes,
+		m.Handshakes,
+		m.Identities,
+		m.Users,
 		m.Windows,
 	)
 }
