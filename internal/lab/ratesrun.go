@@ -11,7 +11,7 @@ import (
 )
 
 // startingUp is what a limit needs for what each flow begins with: twice the first ten segments, which TCP does not pace,
-// as some may be sent again; or where nobody paces it, what a handshake offers.
+// as some may be sent again; or twice as much again where nobody paces them, until a bucket has been paid back what it gave.
 func startingUp(arm string, limit policy.Rate, kind rateKind) time.Duration {
 	each := 2 * 10 * 1514
 	if arm == ofReceiver || arm == ofAnswers {
