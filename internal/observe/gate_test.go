@@ -3,7 +3,6 @@ package observe
 import (
 	"errors"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -47,24 +46,27 @@ func TestGate(t *testing.T) {
 		return float64(times[cost.RX]) / float64(n), float64(n) / r.At.Seconds(), float64(s.sent["127.0.0.1:7007"]) / longer.Seconds(), 0
 	}
 
-	// How fast the CPU is differs from second to second, so they run by turns; a wrong weight would be twentyfold.
-	var always, inParts []float64
-	for range 3 {
+	// What else the CPU does makes a packet take longer, never less: so the least of each counts, by turns, of so many that
+	// both had it for themselves once. A wrong weight would be twentyfold.
+	always, inParts := math.Inf(1), math.Inf(1)
+	for range 6 {
 		perPacket, _, _, part := flood(math.Inf(1), cycle)
 		if part != 1 {
 			t.Errorf("programs that may cost whatever they do run for %g of the time", part)
 		}
-		always = append(always, perPacket)
+		always = min(always, perPacket)
 		perPacket, packets, sent, part := flood(1e-9, 4*cycle)
 		if part != least {
 			t.Errorf("programs that may not cost anything run for %g of the time", part)
 		}
 		near(t, "packets a second", packets, sent, 0.2)
-		inParts = append(inParts, perPacket)
+		inParts = min(inParts, perPacket)
+		t.Logf("ns of net_rx a packet: %.4g in parts of the time, %.4g in all of it", inParts, always)
+		if math.Abs(inParts-always) < 0.3*always {
+			return
+		}
 	}
-	slices.Sort(always)
-	slices.Sort(inParts)
-	near(t, "ns of net_rx a packet", inParts[1], always[1], 0.3)
+	t.Errorf("ns of net_rx a packet: %.4g in parts of the time, want %.4g ± 30 %%", inParts, always)
 }
 
 // What is called while the gate is closed does not wait for ever.
