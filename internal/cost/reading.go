@@ -30,7 +30,7 @@ type CPU struct {
 	Exhausted uint64                   // polls that used up their budget
 	Lost      time.Duration            // for which there was no row
 	Samples   uint64                   // of tasks that were not idle
-	Sampled   [Other + 1]uint64        // of these in softirqs: a second opinion on Time
+	Sampled   [Other + 1]uint64        // of these in softirqs: a second opinion on Time, with what the meter takes in them
 	Squeezed  uint64                   // NET_RX softirqs that ended before their work was done, as the kernel counts
 	Busy      time.Duration            // not idle, by the kernel's account
 	Softirqs  time.Duration            // of all kinds, likewise; most kernels find them by their tick only

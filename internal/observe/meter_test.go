@@ -175,7 +175,13 @@ func TestSums(t *testing.T) {
 	if lost != 0 {
 		t.Errorf("%s had no row", lost)
 	}
-	near(t, "seconds in net_rx", measured.Seconds(), float64(sampled)/997, 0.2)
+	// Samples do not tell the meter's programs from what they run in, and some of them run before or after it.
+	inside := float64(sampled) / 997
+	least, most := 0.9*measured.Seconds(), 1.1*(measured+r.Own).Seconds()
+	t.Logf("seconds in net_rx: %.4g measured, %.4g sampled, of which the meter takes up to %.4g", measured.Seconds(), inside, r.Own.Seconds())
+	if inside < least || inside > most {
+		t.Errorf("seconds in net_rx as sampled: %.4g, want from %.4g to %.4g", inside, least, most)
+	}
 	near(t, "polls whose sizes are known", float64(r.PollSizes.Count()), float64(pollsOf(r.CPUs)), 0.01)
 	if r.Own <= 0 {
 		t.Error("the meter takes no time itself")
