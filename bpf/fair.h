@@ -35,6 +35,8 @@
 #define LINE_SPARE 2000000ULL
 #define LINE_WAIT (2 * SECOND)
 #define LINE_AHEAD 4000000ULL
+#define OFFER_LEAST 2
+#define OFFER_MOST (NEWCOMER / SEGMENT)
 
 static __always_inline __u64 least(__u64 a, __u64 b) { return a < b ? a : b; }
 static __always_inline __u64 most(__u64 a, __u64 b) { return a > b ? a : b; }
@@ -346,7 +348,22 @@ static __always_inline __u64 spare(__u64 share) { return most(LINE_SPARE, 2 * SE
  */
 static __always_inline __u64 expected(__u64 due, __u64 now, __u64 wire, __u64 share)
 {
+	if (!due)
+		due = now;
 	return least(most(due, now - least(spare(share), now)) + wire * SECOND / share, now + LINE_WAIT);
+}
+
+/*
+ * may_offer is fair.Offers.Segments: how many segments the next connection is offered with its handshake. Who loses a
+ * race against another CPU offers as if that had not.
+ */
+static __always_inline __u64 may_offer(struct budget *b, __u64 now)
+{
+	__u64 each = SEGMENT * SECOND / b->limit, until = most(once(&b->offered), now), half = b->stream_depth / 2;
+	__u64 n = least(most((half - least(half, until - now)) / each, OFFER_LEAST), OFFER_MOST);
+
+	b->offered = least(until + n * each, now + b->stream_depth);
+	return n;
 }
 
 /* say lets a flow vote if it has something new to say. */

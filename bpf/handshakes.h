@@ -7,41 +7,53 @@
 #ifndef WEIR_HANDSHAKES_H
 #define WEIR_HANDSHAKES_H
 
-#include <linux/bpf.h>
+#include "contract.h"
 
 #include <bpf/bpf_helpers.h>
 
-/* When this CPU was last asked for a connection that will be below a limit of what is received, ns. */
+/* Contracts have two limits each of what is received: of bandwidth, and of packets. */
+#define RECEIVED (2 * (1 + ABOVE))
+
+/* That somebody asks for a connection which will be below limits of what is received. */
+struct handshake {
+	__u64 at; /* ns */
+	__u32 budgets[RECEIVED];
+};
+
+/* The latest on each CPU. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct handshake);
 } handshakes SEC(".maps");
 
 /* A note is of the very request that TCP looks at next, so it is not older, ns. */
 #define HANDSHAKE 100000ULL
 
-static __always_inline void note_handshake(__u64 now)
+static __always_inline void note_handshake(__u64 now, __u32 *budgets)
 {
-	__u32 zero = 0;
-	__u64 *noted = bpf_map_lookup_elem(&handshakes, &zero);
-
-	if (noted)
-		*noted = now;
-}
-
-/* take_handshake says whether one was noted just now. */
-static __always_inline bool take_handshake(__u64 now)
-{
-	__u32 zero = 0;
-	__u64 *noted = bpf_map_lookup_elem(&handshakes, &zero), at;
+	__u32 zero = 0, i;
+	struct handshake *noted = bpf_map_lookup_elem(&handshakes, &zero);
 
 	if (!noted)
-		return false;
-	at = *noted;
-	*noted = 0;
-	return now < at + HANDSHAKE;
+		return;
+	noted->at = now;
+#pragma clang loop unroll(full)
+	for (i = 0; i < RECEIVED; i++)
+		noted->budgets[i] = budgets[i];
+}
+
+/* take_handshake is the one that was noted just now, NULL if none was. */
+static __always_inline struct handshake *take_handshake(__u64 now)
+{
+	__u32 zero = 0;
+	struct handshake *noted = bpf_map_lookup_elem(&handshakes, &zero);
+
+	if (!noted || now >= noted->at + HANDSHAKE)
+		return NULL;
+	noted->at = 0;
+	return noted;
 }
 
 #endif

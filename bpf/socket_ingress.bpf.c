@@ -28,27 +28,31 @@
 #define PASS 1
 #define REFUSE 0
 
-/* add_received puts the budgets of what the sockets of a contract may receive into a load. */
-static __always_inline void add_received(struct load *l, __u32 *n, __u32 id)
+/*
+ * add_received puts the budgets of what the sockets of a contract may receive into a load, and returns what is limited of
+ * that, enum limited.
+ */
+static __always_inline __u32 add_received(struct load *l, __u32 *n, __u32 id)
 {
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
 	if (!c)
-		return;
+		return 0;
 	add(l, n, c->together);
 	add(l, n, c->together_packets);
+	return c->limited;
 }
 
-static __always_inline void find_budgets(struct load *l, __u32 id, struct above *above)
+static __always_inline __u32 find_budgets(struct load *l, __u32 id, struct above *above)
 {
-	__u32 n = 0, i;
+	__u32 n = 0, i, limited = add_received(l, &n, id);
 
-	add_received(l, &n, id);
 	if (!above->contracts[0])
-		return;
+		return limited;
 #pragma clang loop unroll(full)
 	for (i = 0; i < ABOVE; i++)
-		add_received(l, &n, above->contracts[i]);
+		limited |= add_received(l, &n, above->contracts[i]);
+	return limited;
 }
 
 /* window_of is what is known of a connection, NULL where a socket is none. */
@@ -82,6 +86,7 @@ int socket_ingress(struct __sk_buff *skb)
 	struct verdict v;
 	struct bpf_sock *sk;
 	struct paced *p;
+	__u32 limited;
 	bool waits;
 	__u64 now;
 
@@ -90,7 +95,7 @@ int socket_ingress(struct __sk_buff *skb)
 		return PASS;
 	v = resolve(skb, known_to(skb));
 	above = bound_above(skb, v);
-	find_budgets(l, v.contract, &above);
+	limited = find_budgets(l, v.contract, &above);
 	if (!l->budgets[0])
 		return PASS;
 	weigh(skb, l, ETH_HLEN, ETH_HLEN);
@@ -101,7 +106,9 @@ int socket_ingress(struct __sk_buff *skb)
 	now = bpf_ktime_get_ns();
 	p = window_of(sk);
 	if (sk && is_tcp(sk) && sk->state == BPF_TCP_LISTEN)
-		note_handshake(now);
+		note_handshake(now, l->budgets);
+	if (p && !p->answered && limited & ANSWERS) /* until it is known by which links it answers */
+		p->answered = now;
 	if (p)
 		l->own = restrained(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
 	if (hold_unpaced(skb, l, now) == DROP)

@@ -135,4 +135,13 @@ int sum_line(struct __sk_buff *skb)
 	return expected(s.bloc, s.now, s.value, s.flow) - s.now;
 }
 
+/* Returns how many segments the next connection is offered. */
+SEC("tc")
+int sum_offer(struct __sk_buff *skb)
+{
+	struct about a;
+
+	return at(skb, &a) ? may_offer(a.b, a.step.now) : 0;
+}
+
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -139,11 +139,10 @@ static __always_inline __u64 wide_enough(struct paced *p, struct leave *l, __u64
 		return most((window + narrow / 2 - 1) / (narrow / 2) * (narrow / 2), narrow);
 	}
 	if (payload(p, l->share, within(l->share, p->nearest)) < narrow)
-		return most(payload(p, l->share, within(l->share, lead(p, l->place, now))), narrow);
-	window = within(l->share, p->window) * p->wider / ONE;
-	if (!counted)
-		window = least(window, NEWCOMER);
-	return most(payload(p, l->share, window), narrow);
+		window = within(l->share, lead(p, l->place, now));
+	else
+		window = within(l->share, p->window) * p->wider / ONE;
+	return most(payload(p, l->share, counted ? window : least(window, NEWCOMER)), narrow);
 }
 
 static __always_inline void set_window(struct bpf_sock_ops *ops)
@@ -192,33 +191,60 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	offer(ops, p, window);
 }
 
-/* receives_limited says whether any who claim a socket have a limit of what they receive. */
-static __always_inline bool receives_limited(__u64 claims)
+/* offers_in is how many segments a limit lets a handshake offer, of so many that others do; 0: there is none. */
+__noinline __u64 offers_in(__u32 budget, __u64 others, __u64 now)
+{
+	struct budget *b = budget_of(budget);
+
+	if (!b)
+		return others;
+	return least(may_offer(b, now), others ? others : OFFER_MOST);
+}
+
+/* offers_to_claimed is how many segments the limits of what those receive who claim a socket let it offer, 0 if there is none. */
+static __always_inline __u64 offers_to_claimed(__u64 claims, __u64 now)
 {
 	struct contract *c;
+	__u64 segments = 0;
 	__u32 i, id;
 
 #pragma clang loop unroll(full)
 	for (i = 0; i <= ABOVE; i++) {
 		id = CLAIM(claims, i);
 		c = bpf_map_lookup_elem(&contracts, &id);
-		if (c && (c->together || c->together_packets))
-			return true;
+		if (!c)
+			continue;
+		segments = offers_in(c->together, segments, now);
+		segments = offers_in(c->together_packets, segments, now);
 	}
-	return false;
+	return segments;
+}
+
+/* offers_to_noted is the same of who was noted just now. */
+static __always_inline __u64 offers_to_noted(__u64 now)
+{
+	struct handshake *h = take_handshake(now);
+	__u64 segments = 0;
+	__u32 i;
+
+#pragma clang loop unroll(full)
+	for (i = 0; h && i < RECEIVED; i++)
+		segments = offers_in(h->budgets[i], segments, now);
+	return segments;
 }
 
 /*
- * begin_narrow offers no more with a handshake than a sender would send at first: what is offered
- * can not be taken back.
+ * begin_narrow offers no more with a handshake than a sender would send at first, or less where many begin together: what
+ * is offered can not be taken back.
  */
 static __always_inline void begin_narrow(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk; /* none, of one that is accepted */
 	struct tcp_sock *tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
+	__u64 now = bpf_ktime_get_ns(), segments = tp ? offers_to_claimed(claims_of(tp), now) : offers_to_noted(now);
 
-	if (tp ? receives_limited(claims_of(tp)) : take_handshake(bpf_ktime_get_ns()))
-		ops->reply = NEWCOMER / SEGMENT;
+	if (segments)
+		ops->reply = segments;
 }
 
 SEC("sockops")

@@ -122,6 +122,41 @@ func TestAnswersWaitForTheirOwn(t *testing.T) {
 	}
 }
 
+// TestAnswersBeginTogether: of connections that begin together nothing is dropped, though ten segments of each were more
+// than the limit's bucket holds.
+func TestAnswersBeginTogether(t *testing.T) {
+	needsAnswers(t)
+	const limit, n = 10, 32 // Mbit/s
+	ctx := context.Background()
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.apply(t, b.answering(group, limit))
+	receiver, bulk := worker(t, b.here, dir), worker(t, b.there, "")
+	to := traffic.Where{To: netip.AddrPortFrom(b.link.IPv4.Addr(), 5301), Congestion: "cubic"}
+	if err := receiver.Receive(ctx, to.To); err != nil {
+		t.Fatal(err)
+	}
+	if err := bulk.Send(ctx, to, n); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second)
+	resent, err := bulk.Resent(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bulk.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	h := b.heldNow(t)
+	t.Logf("%+v, sent again %+v", h, resent)
+	if h.Dropped != 0 {
+		t.Errorf("%d packets of %d connections were dropped", h.Dropped, n)
+	}
+	if whole := uint64(limit * 1e6 / 8); h.Passed < whole {
+		t.Errorf("%d bytes passed in 2 s, less than half the limit", h.Passed)
+	}
+}
+
 // TestAnswersChangeRung has a running download go from the buckets to answers that wait and back, and to no limit.
 func TestAnswersChangeRung(t *testing.T) {
 	testutil.Needs(t, "netem qdisc")

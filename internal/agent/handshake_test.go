@@ -35,8 +35,8 @@ func offered(t *testing.T, c net.Conn) (window uint32) {
 	return window
 }
 
-// TestHandshakeOffersLittle: below a limit of what is received a connection is offered ten segments with its handshake,
-// whoever opens it, as what is offered can not be taken back. Others are offered what they would be.
+// TestHandshakeOffersLittle: below a limit of what is received a connection is offered ten segments with its handshake, or
+// two below a low one, whoever opens it, as what is offered can not be taken back. Others are offered what they would be.
 func TestHandshakeOffersLittle(t *testing.T) {
 	testutil.Needs(t, "BPF atomics")
 	ctx := context.Background()
@@ -87,6 +87,14 @@ func TestHandshakeOffersLittle(t *testing.T) {
 			if c.limited != (window <= most) || window < segments {
 				t.Errorf("%s: a connection that it %s is offered %d bytes, ten segments are %d", c.promise, who, window, segments)
 			}
+		}
+	}
+	// Two, where more are not to be had within the 220 ms that the limit's bucket holds.
+	b.apply(t, fmt.Sprintf("version: 1\nlinks: {%s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %s}], ingress: {max: 64Kbit}}}\n", b.link.Name, group))
+	for who, window := range map[string]uint32{"accepted": accepted(), "opened": opened()} {
+		t.Logf("ingress: {max: 64Kbit}: a connection that it %s is offered %d bytes", who, window)
+		if window > 3*1448 || window < 2*1448 {
+			t.Errorf("a connection that it %s is offered %d bytes, two segments are %d", who, window, 2*1448)
 		}
 	}
 }

@@ -10,7 +10,7 @@ const (
 // A Line says when a rate would have brought all that a connection got. What it answers waits
 // for that: so its sender goes on at that rate, and nothing that comes has to wait.
 type Line struct {
-	Due uint64 // ns
+	Due uint64 // ns; 0: nothing has come yet, and what comes first is no less than what was offered with the handshake
 	// Late says that something came later than that. Who wants to be held to the rate asks for
 	// more then: it may be that nothing waits.
 	Late bool
@@ -20,6 +20,9 @@ type Line struct {
 // at least 1.
 func (l *Line) Expect(now, wire, share uint64) {
 	l.Late = l.Late || now > l.Due
+	if l.Due == 0 {
+		l.Due = now
+	}
 	l.Due = min(max(l.Due, now-min(spare(share), now))+wire*second/share, now+lineWait)
 }
 

@@ -132,6 +132,7 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 	l.measured(arm, "retransmits_"+name, "", float64(run.again.Segments))
 	l.measured(arm, "retransmits_needless_"+name, "", float64(run.again.Needless))
 	l.measured(arm, "retransmits_start_"+name, "", float64(run.atFirst.Segments))
+	l.measured(arm, "retransmits_start_needless_"+name, "", float64(run.atFirst.Needless))
 	if kind.streams > 1 {
 		l.measured(arm, "jain_"+l.rateName(wire), "", run.jain)
 	}

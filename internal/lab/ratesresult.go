@@ -70,6 +70,7 @@ func (l *ratesLab) describe() {
 	add("retransmits_", "Sent again: ", streaming...)
 	add("retransmits_needless_", "Of that what had arrived: ", streaming...)
 	add("retransmits_start_", "Sent again before that: ", streaming...)
+	add("retransmits_start_needless_", "Of that what had arrived: ", streaming...)
 	add("settled_", "Settled: ", streaming...)
 	for i := range l.rates {
 		about.Metrics = append(about.Metrics, report.Label{Name: "settled_stop_" + l.rateName(i), Text: fmt.Sprintf("Settled when %d of 32 have stopped, %s", many[0].streams-stays, l.rateWords(i))})
@@ -165,7 +166,8 @@ func (l *ratesLab) losesNothing() report.Claim {
 		return segments
 	}
 	again, needless := all("retransmits_"), all("retransmits_needless_")
-	return report.Kept(ratesLossless, again == 0, fmt.Sprintf("sent again: %.0f in all runs (%.0f had arrived), and %.0f at their beginnings", again, needless, all("retransmits_start_")))
+	return report.Kept(ratesLossless, again == 0, fmt.Sprintf("sent again: %.0f in all runs (%.0f had arrived), and %.0f at their beginnings (%.0f)",
+		again, needless, all("retransmits_start_"), all("retransmits_start_needless_")))
 }
 
 func (l *ratesLab) settles() report.Claim {

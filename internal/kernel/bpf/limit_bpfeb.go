@@ -40,6 +40,7 @@ type limitBudget struct {
 	Bytes       uint64
 	Paid        uint64
 	StreamsPaid uint64
+	Offered     uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64

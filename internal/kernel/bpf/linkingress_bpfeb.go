@@ -47,6 +47,7 @@ type linkIngressBudget struct {
 	Bytes       uint64
 	Paid        uint64
 	StreamsPaid uint64
+	Offered     uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64

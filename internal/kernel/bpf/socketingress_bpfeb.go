@@ -47,6 +47,7 @@ type socketIngressBudget struct {
 	Bytes       uint64
 	Paid        uint64
 	StreamsPaid uint64
+	Offered     uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -143,6 +144,12 @@ type socketIngressFlowKey struct {
 	Dscp     uint8
 	Port     uint16
 	Address  [4]uint32
+}
+
+type socketIngressHandshake struct {
+	_       structs.HostLayout
+	At      uint64
+	Budgets [8]uint32
 }
 
 type socketIngressIdentity struct {

@@ -40,6 +40,7 @@ type sumsBudget struct {
 	Bytes       uint64
 	Paid        uint64
 	StreamsPaid uint64
+	Offered     uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -85,6 +86,7 @@ const (
 	sumsProgSumCharge   = "sum_charge"
 	sumsProgSumDatagram = "sum_datagram"
 	sumsProgSumLine     = "sum_line"
+	sumsProgSumOffer    = "sum_offer"
 	sumsProgSumPace     = "sum_pace"
 	sumsProgSumStream   = "sum_stream"
 )
@@ -134,6 +136,7 @@ type sumsProgramSpecs struct {
 	SumCharge   *ebpf.ProgramSpec `ebpf:"sum_charge"`
 	SumDatagram *ebpf.ProgramSpec `ebpf:"sum_datagram"`
 	SumLine     *ebpf.ProgramSpec `ebpf:"sum_line"`
+	SumOffer    *ebpf.ProgramSpec `ebpf:"sum_offer"`
 	SumPace     *ebpf.ProgramSpec `ebpf:"sum_pace"`
 	SumStream   *ebpf.ProgramSpec `ebpf:"sum_stream"`
 }
@@ -202,6 +205,7 @@ type sumsPrograms struct {
 	SumCharge   *ebpf.Program `ebpf:"sum_charge"`
 	SumDatagram *ebpf.Program `ebpf:"sum_datagram"`
 	SumLine     *ebpf.Program `ebpf:"sum_line"`
+	SumOffer    *ebpf.Program `ebpf:"sum_offer"`
 	SumPace     *ebpf.Program `ebpf:"sum_pace"`
 	SumStream   *ebpf.Program `ebpf:"sum_stream"`
 }
@@ -211,6 +215,7 @@ func (p *sumsPrograms) Close() error {
 		p.SumCharge,
 		p.SumDatagram,
 		p.SumLine,
+		p.SumOffer,
 		p.SumPace,
 		p.SumStream,
 	)

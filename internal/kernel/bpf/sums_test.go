@@ -75,10 +75,11 @@ func TestSumsOfLines(t *testing.T) {
 type side struct {
 	*fair.Budget
 	bucket, streams fair.Bucket
+	offers          fair.Offers
 }
 
 func sideOf(b *fair.Budget) side {
-	return side{b, fair.Bucket{Depth: b.Depth, Slice: b.Slice}, fair.Bucket{Depth: b.Streams}}
+	return side{Budget: b, bucket: fair.Bucket{Depth: b.Depth, Slice: b.Slice}, streams: fair.Bucket{Depth: b.Streams}}
 }
 
 // compareSums has every other flow in a bloc, if that has a weight.
@@ -116,7 +117,7 @@ func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) 
 		now += pause(random)
 		i := random.IntN(flows)
 		s := step{now, 60 + random.Uint64N(1<<uint(6+random.IntN(11))), uint64(i), uint64(i % len(sides))}
-		got, want := sides[s.bloc].compare(t, &kernel, &all[i], s, random.IntN(4), random)
+		got, want := sides[s.bloc].compare(t, &kernel, &all[i], s, random.IntN(5), random)
 		if got != want {
 			t.Fatalf("step %d at %d ns, flow %d: %d in the kernel, and %d here", n, now, i, got, want)
 		}
@@ -160,6 +161,9 @@ func (b *side) compare(t *testing.T, kernel *sumsObjects, f *fair.Flow, s step, 
 			b.Packet(f, now, wire)
 			want = 1
 		}
+	case 4:
+		got = runSum(t, kernel.SumOffer, s)
+		want = b.offers.Segments(now, b.Limit, b.Streams)
 	}
 	return got, want
 }

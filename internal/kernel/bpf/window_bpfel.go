@@ -40,6 +40,7 @@ type windowBudget struct {
 	Bytes       uint64
 	Paid        uint64
 	StreamsPaid uint64
+	Offered     uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -125,6 +126,12 @@ type windowExe struct {
 	Inode  uint64
 	Device uint32
 	Pad    uint32
+}
+
+type windowHandshake struct {
+	_       structs.HostLayout
+	At      uint64
+	Budgets [8]uint32
 }
 
 type windowIdentity struct {
