@@ -28,8 +28,8 @@ struct {
 	__type(value, struct handshake);
 } handshakes SEC(".maps");
 
-/* A note is of the very request that TCP looks at next, so it is not older, ns. */
-#define HANDSHAKE 100000ULL
+/* A note is of the very request that TCP looks at next, but where that was refused: it is not older, ns. */
+#define HANDSHAKE 10000000ULL
 
 static __always_inline void note_handshake(__u64 now, __u32 *budgets)
 {
