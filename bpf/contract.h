@@ -227,6 +227,9 @@ struct flow {
 	__u32 measured; /* its use at the last vote as it was, twice the unit at most; 0: widen has seen it */
 };
 
+/* As a link it stands for what sockets receive, by whichever. */
+#define AT_SOCKETS 0xffffffff
+
 /*
  * One limit and what is known of the flows below it. User space sets the first
  * twenty and then reads only. A limit of packets counts each as a full segment, so
@@ -238,7 +241,7 @@ struct flow {
 struct budget {
 	__u16 contract;	   /* whose limit it is; of a link's own its direction, enum direction */
 	__u16 serial;	   /* stakes of another serial are in a limit that is gone */
-	__u32 link;	   /* the link that it is of; 0: all together */
+	__u32 link;	   /* the link that it is of, or AT_SOCKETS; 0: all together */
 	__u32 packets;	   /* whether it counts packets */
 	__u32 toward;	   /* the number of its prefixes among the contract's; 0: all that it sends */
 	__u32 within;	   /* the number of the limit that it is a bloc in; 0: it is a limit itself */

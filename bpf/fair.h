@@ -104,12 +104,15 @@ static __always_inline bool newcomer(struct budget *b, struct flow *f)
 	return f->fresh >= NEWCOMER || f->fresh * cut(b) >= b->tick_bytes;
 }
 
+/* slacks is how many of them a limit keeps in mind of what was sent. */
+static __always_inline __u64 slacks(struct budget *b) { return b->link == AT_SOCKETS ? 7 : 4; }
+
 static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 {
 	__u64 slack = b->limit / 32, sent = b->sent + bytes;
 
 	sent -= least(allowed, sent);
-	sent = least(sent, 4 * slack);
+	sent = least(sent, slacks(b) * slack);
 	b->sent = sent;
 	if (sent > 3 * slack)
 		b->trim = ONE + (sent - 3 * slack) * ONE / b->limit;

@@ -45,15 +45,18 @@ type Budget struct {
 	Slice     uint64 // the time's worth of its share that the former gives a CPU at once, ns
 	Unit      uint64 // the vote of a greedy flow: One times the weight
 	Load      uint64 // sum of the standing votes: the effective number of greedy flows, times Unit
-	// Trim is a factor of the load, times One: 1 + 1/32 repays, 1 - 1/128 catches up. Of a
+	// Trim is a factor of the load, times One: up to 1 + 1/32, or 1 + 4/32, repays, 1 - 1/128 catches up. Of a
 	// bloc it is the load of its limit.
 	Trim uint64
+	// Received says that it is of what sockets receive. All TCP goes through its bucket, which would stay empty for good
+	// where what emptied it was forgotten: so more is kept in mind, 5/32 s of the limit, and a third of the bucket is left.
+	Received bool
 
 	tick  uint64        // number of the running tick
 	start uint64        // when it began, ns
 	ring  [Slots]uint64 // votes by the tick in which they expire
 	bytes uint64        // sent since the tick began
-	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4 the ends
+	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4, or 7, the ends
 
 	limit *Budget // that it is a bloc in; nil: it is a limit itself
 	stand uint64  // tick until which its votes stand in the mean, times One
@@ -153,6 +156,14 @@ func (b *Budget) began() uint64 {
 	return b.start
 }
 
+// slacks is how many of them it keeps in mind of what was sent.
+func (b *Budget) slacks() uint64 {
+	if b.Received {
+		return 7
+	}
+	return 4
+}
+
 // beyond is what was sent of its limit, 2 slacks where that was all of it.
 func (b *Budget) beyond() uint64 {
 	if b.limit != nil {
@@ -167,7 +178,7 @@ func (b *Budget) repay(allowed uint64) {
 	slack := b.slack()
 	sent := b.sent + b.bytes
 	sent -= min(allowed, sent)
-	sent = min(sent, 4*slack)
+	sent = min(sent, b.slacks()*slack)
 	b.sent, b.bytes = sent, 0
 	switch {
 	case sent > 3*slack:

@@ -43,23 +43,25 @@ func TestShare(t *testing.T) {
 func TestRepay(t *testing.T) {
 	const slack = 1_000_000 // bytes
 	for _, c := range []struct {
-		sent, allowed, trim uint64
+		sent, allowed, trim, received uint64
 	}{
-		{0, 0, One},
-		{slack, 0, One},
-		{0, slack, One},
-		{slack * 3 / 2, 0, One + One/64},
-		{2 * slack, 0, One + One/32},
-		{9 * slack, 0, One + One/32}, // no more is repaid
-		{0, slack * 3 / 2, One - One/256},
-		{0, 2 * slack, One - One/128},
-		{0, 9 * slack, One - One/128}, // no more is made good
+		{0, 0, One, One},
+		{slack, 0, One, One},
+		{0, slack, One, One},
+		{slack * 3 / 2, 0, One + One/64, One + One/64},
+		{2 * slack, 0, One + One/32, One + One/32},
+		{9 * slack, 0, One + One/32, One + One/8}, // no more is repaid
+		{0, slack * 3 / 2, One - One/256, One - One/256},
+		{0, 2 * slack, One - One/128, One - One/128},
+		{0, 9 * slack, One - One/128, One - One/128}, // no more is made good
 	} {
-		b := NewBudget(32*slack, 0)
-		b.bytes = c.sent
-		b.repay(c.allowed)
-		if b.Trim != c.trim || b.bytes != 0 {
-			t.Errorf("sent %d of %d: trim %d, want %d", c.sent, c.allowed, b.Trim, c.trim)
+		for received, trim := range map[bool]uint64{false: c.trim, true: c.received} {
+			b := NewBudget(32*slack, 0)
+			b.Received, b.bytes = received, c.sent
+			b.repay(c.allowed)
+			if b.Trim != trim || b.bytes != 0 {
+				t.Errorf("sent %d of %d, received: %v: trim %d, want %d", c.sent, c.allowed, received, b.Trim, trim)
+			}
 		}
 	}
 }

@@ -42,6 +42,7 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 		answer bool // it is back at the peer
 	}
 	b, random := NewBudget(limit, 0), rand.New(rand.NewSource(1))
+	b.Received = true
 	var queue events
 	order := 0
 	at := func(when uint64, do func()) {

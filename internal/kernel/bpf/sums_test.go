@@ -28,7 +28,7 @@ func TestSums(t *testing.T) {
 	} {
 		for _, flows := range []int{1, 3, 64} {
 			t.Run(fmt.Sprintf("%v, %d flows", limit, flows), func(t *testing.T) {
-				compareSums(t, limit, flows, 0)
+				compareSums(t, plan.Owner{}, limit, flows, 0)
 			})
 		}
 	}
@@ -41,9 +41,21 @@ func TestSumsOfBlocs(t *testing.T) {
 		for _, flows := range []int{2, 3, 64} {
 			for _, weight := range []plan.Weight{1, 3, policy.MaxWeight} {
 				t.Run(fmt.Sprintf("%v, %d flows, weight %d", limit, flows, weight), func(t *testing.T) {
-					compareSums(t, limit, flows, weight)
+					compareSums(t, plan.Owner{}, limit, flows, weight)
 				})
 			}
+		}
+	}
+}
+
+// TestSumsOfReceived is TestSums of what sockets receive.
+func TestSumsOfReceived(t *testing.T) {
+	testutil.Needs(t, "root", "BPF atomics")
+	for _, limit := range []plan.Limit{{Max: 64e3}, {Max: 10e6}, {Max: 100e9}} {
+		for _, flows := range []int{1, 64} {
+			t.Run(fmt.Sprintf("%v, %d flows", limit, flows), func(t *testing.T) {
+				compareSums(t, plan.Owner{Link: plan.AtSockets}, limit, flows, 0)
+			})
 		}
 	}
 }
@@ -83,7 +95,7 @@ func sideOf(b *fair.Budget) side {
 }
 
 // compareSums has every other flow in a bloc, if that has a weight.
-func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) {
+func compareSums(t *testing.T, of plan.Owner, limit plan.Limit, flows int, weight plan.Weight) {
 	var kernel sumsObjects
 	if err := loadSumsObjects(&kernel, nil); err != nil {
 		t.Fatal(err)
@@ -95,7 +107,8 @@ func compareSums(t *testing.T, limit plan.Limit, flows int, weight plan.Weight) 
 		b.Collect(uint64(limit.Burst))
 	}
 	b.Spread(cpus())
-	sides, budgets := []side{sideOf(b)}, []limitBudget{newBudget(plan.Owner{}, a)}
+	b.Received = of.Link == plan.AtSockets
+	sides, budgets := []side{sideOf(b)}, []limitBudget{newBudget(of, a)}
 	if weight != 0 {
 		a.weight, a.within = weight, 1 // the map of the sums knows nothing of the number
 		sides, budgets = append(sides, sideOf(b.NewBloc(uint64(weight)))), append(budgets, newBudget(plan.Owner{Member: plan.FirstID}, a))
