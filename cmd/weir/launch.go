@@ -28,7 +28,7 @@ const (
 func (c *cli) launch() *cobra.Command {
 	var f termsFlags
 	cmd := &cobra.Command{
-		Use:   "run [--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] [--vrf NAME] [--via VIA] -- COMMAND [ARGUMENTS]",
+		Use:   "run [--priority N] [--egress-max RATE] [--ingress-max RATE [--ingress-method METHOD]] [--tcp-memory-max SIZE] [--vrf NAME] [--via VIA] -- COMMAND [ARGUMENTS]",
 		Short: "Start a command under a contract",
 		Long: `Start a command under a contract, as nice does: its sockets and those of all of
 its children have the contract, in place of what the policy says of them. That is

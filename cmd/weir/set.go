@@ -23,7 +23,7 @@ type setFlags struct {
 func (c *cli) set() *cobra.Command {
 	var f setFlags
 	cmd := &cobra.Command{
-		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] [--ingress-max RATE] [--tcp-memory-max SIZE] [--vrf NAME] | --clear) [--via VIA]",
+		Use:   "set (--pid N | --cgroup PATTERN | --unit NAME) ([--priority N] [--egress-max RATE] [--ingress-max RATE [--ingress-method METHOD]] [--tcp-memory-max SIZE] [--vrf NAME] | --clear) [--via VIA]",
 		Short: "Change a running workload, its open connections included",
 		Long: `Give a running process, cgroup or unit a contract, in place of what the policy
 says of it, limits included: a priority, a limit on all links together, one on what
@@ -34,7 +34,10 @@ it before; --clear takes all of it back.
 
 A limit of what it sends paces TCP, from kernel 6.12 on open connections too; UDP
 and all else are held by drops, as is all that it receives: who sends that is paced
-by nobody here. --egress-max none and --ingress-max none take one limit back alone.
+by nobody here. With --ingress-method edt neighbours' TCP loses nothing, as what the
+workload answers waits on the links, where they keep times of departure: method: edt of
+any limit in the policy has weir apply prepare them. --egress-max none and --ingress-max none
+take one limit back alone.
 Where the kernel can not pace, what is sent waits in an fq, which weir apply puts on
 all links there unless one of them is htb, mqprio or none, or held to a rate.
 
@@ -52,6 +55,7 @@ which needs no policy and does move it: --via net_prio.`,
   sudo weir set --unit nginx --priority eth0=12,default=8
   sudo weir set --pid 730 --egress-max 10Mbit
   sudo weir set --unit torrent --egress-max 5Mbit --ingress-max 20Mbit
+  sudo weir set --unit mirror --ingress-max 100Mbit --ingress-method edt
   sudo weir set --unit crawler --tcp-memory-max 64MiB --tcp-memory-when-full refuse
   sudo weir set --unit chrony --vrf mgmt
   sudo weir set --pid 730 --clear`,

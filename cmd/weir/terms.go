@@ -14,6 +14,7 @@ import (
 type termsFlags struct {
 	priority        priorityFlag
 	egress, ingress maxFlag[policy.Rate]
+	byIngress       string // how the latter is held
 	memory          memoryFlags
 	vrf             vrfFlag
 	via             string
@@ -26,12 +27,15 @@ func (c *cli) addTerms(cmd *cobra.Command, f *termsFlags) {
 	f.egress.parse, f.ingress.parse = policy.ParseEgressMax, policy.ParseIngressMax
 	cmd.Flags().Var(&f.egress, "egress-max", "at most a `RATE` of all links together, from 64Kbit to 100Gbit; none takes back what weir set gave")
 	cmd.Flags().Var(&f.ingress, "ingress-max", "at most a `RATE` to its sockets, by all devices but loopback; likewise")
+	methods := []string{policy.MethodAuto.String(), string(policy.MethodPace), string(policy.MethodEDT)}
+	cmd.Flags().Var(oneOf(&f.byIngress, methods...), "ingress-method", "how --ingress-max is held: `METHOD` is auto, pace or edt, for which links keep times of departure")
 	c.addMemory(cmd, &f.memory)
 	cmd.Flags().Var(&f.vrf, "vrf", "bind its new sockets to the VRF `NAME` of the policy or of the host; none takes back what weir set gave")
 	cmd.Flags().Var(oneOf(&f.via, "bpf", "net_prio"), "via", "the mechanism that carries it: `VIA` is bpf or net_prio")
 	_ = cmd.RegisterFlagCompletionFunc("priority", c.completePriority)
 	_ = cmd.RegisterFlagCompletionFunc("egress-max", completeRate)
 	_ = cmd.RegisterFlagCompletionFunc("ingress-max", completeRate)
+	_ = cmd.RegisterFlagCompletionFunc("ingress-method", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("vrf", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return append(c.vrfNames(), "none"), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -43,6 +47,9 @@ func (c *cli) addTerms(cmd *cobra.Command, f *termsFlags) {
 func (f *termsFlags) check() error {
 	if err := f.memory.check(); err != nil {
 		return err
+	}
+	if f.method() != policy.MethodAuto && f.ingress.value == 0 {
+		return &usageError{"--ingress-method of no limit", "add --ingress-max RATE"}
 	}
 	if viaOf(f.via) != policy.ViaNetPrio {
 		return nil
@@ -70,6 +77,14 @@ func (f *termsFlags) promise() bool {
 	return f.priority.given || f.egress.value != 0 || f.ingress.value != 0 || f.memory.max.value != 0 || f.vrf.value != ""
 }
 
+// method is how the limit of what is received is held.
+func (f *termsFlags) method() policy.Method {
+	if f.byIngress == policy.MethodAuto.String() {
+		return policy.MethodAuto
+	}
+	return policy.Method(f.byIngress)
+}
+
 // terms are what was given.
 func (f *termsFlags) terms() (t agent.Terms) {
 	if f.priority.given {
@@ -79,7 +94,7 @@ func (f *termsFlags) terms() (t agent.Terms) {
 		t.Max = &f.egress.value
 	}
 	if f.ingress.given {
-		t.MaxIngress = &f.ingress.value
+		t.MaxIngress, t.ByIngress = &f.ingress.value, f.method()
 	}
 	if f.memory.given() {
 		bound := f.memory.bound()
@@ -106,7 +121,7 @@ func (f *termsFlags) String() string {
 	}
 	switch {
 	case f.ingress.value != 0:
-		words = append(words, plan.PromiseIngress+" "+plan.Limit{Max: f.ingress.value}.String())
+		words = append(words, plan.PromiseIngress+" "+plan.Limit{Max: f.ingress.value, Answers: f.method() == policy.MethodEDT}.String())
 	case f.ingress.given:
 		words = append(words, "no ingress limit of its own")
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/weir-net/weir/internal/policy"
 )
 
 // What is given is said, and passed on; what is not is left as it was.
@@ -18,6 +20,7 @@ func TestTermsFlags(t *testing.T) {
 		{[]string{"--priority", "3"}, "priority 3", true},
 		{[]string{"--egress-max", "10Mbit"}, "at most 10Mbit", true},
 		{[]string{"--ingress-max", "20Mbit"}, "ingress at most 20Mbit", true},
+		{[]string{"--ingress-max", "20Mbit", "--ingress-method", "edt"}, "ingress at most 20Mbit by edt", true},
 		{[]string{"--egress-max", "none"}, "no egress limit of its own", false},
 		{[]string{"--ingress-max", "none"}, "no ingress limit of its own", false},
 		{[]string{"--ingress-max", "20Mbit", "--egress-max", "none", "--priority", "0"},
@@ -34,7 +37,8 @@ func TestTermsFlags(t *testing.T) {
 			t.Errorf("%q: %q, promises %v, given %v", c.args, f.String(), f.promise(), f.given())
 		}
 		terms := f.terms()
-		passed := map[string]bool{"priority": terms.Priority != nil, "egress-max": terms.Max != nil, "ingress-max": terms.MaxIngress != nil}
+		passed := map[string]bool{"priority": terms.Priority != nil, "egress-max": terms.Max != nil, "ingress-max": terms.MaxIngress != nil,
+			"ingress-method": terms.ByIngress != policy.MethodAuto}
 		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 			if passed[flag.Name] != flag.Changed {
 				t.Errorf("%q: %s is passed on: %v", c.args, flag.Name, passed[flag.Name])

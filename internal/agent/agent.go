@@ -41,6 +41,7 @@ var (
 	ErrPending        = errors.New("a change waits to be confirmed")
 	ErrNothingPending = errors.New("no change waits to be confirmed")
 	ErrNoLimits       = errors.New("no limit is possible here")
+	ErrNoTimes        = errors.New("no answer can wait here")
 	ErrNoBounds       = errors.New("no bound on TCP memory is possible here")
 	ErrNoBinding      = errors.New("no socket can be bound to a VRF here")
 	ErrLoseSSH        = errors.New("the change touches the link that carries your ssh session")

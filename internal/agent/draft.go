@@ -71,6 +71,9 @@ func (a *Agent) unheld(r *state.Record, d *draft) (errs policy.Errors, err error
 		return nil, err
 	}
 	for _, s := range r.Sets {
+		if gone[s.Name] {
+			continue
+		}
 		to := strings.TrimPrefix(s.Name, "set ")
 		add := func(what, flag string) {
 			errs = append(errs, policy.Diagnostic{
@@ -78,10 +81,12 @@ func (a *Agent) unheld(r *state.Record, d *draft) (errs policy.Errors, err error
 				Help:    fmt.Sprintf("weir set --%s --%s none takes it back", strings.Replace(to, ": ", " ", 1), flag),
 			})
 		}
-		if why := d.want.Unheld[s.Name]; why != "" && !gone[s.Name] {
-			add("no way to hold its limit: "+why, "egress-max")
+		for _, promise := range []string{plan.PromiseEgress, plan.PromiseIngress} {
+			if why := d.want.Unheld[s.Name][promise]; why != "" {
+				add("no way to hold its "+promise+" limit: "+why, promise+"-max")
+			}
 		}
-		if vrf := d.want.Astray[s.Name]; vrf != "" && !gone[s.Name] {
+		if vrf := d.want.Astray[s.Name]; vrf != "" {
 			add(fmt.Sprintf("no VRF %q would be here", vrf), "vrf")
 		}
 	}

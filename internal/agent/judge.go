@@ -121,7 +121,7 @@ func judged(p *policy.Policy, sets []state.Set) *policy.Policy {
 func (s *Status) addSets(sets []state.Set, ids plan.IDs, seen map[string]map[plan.ContractID]plan.Traffic) {
 	for _, set := range sets {
 		status := SetStatus{
-			Name: set.Name, Terms: plan.Terms(set.Contract()), Max: set.Max, MaxIngress: set.MaxIngress, TCPMemory: set.TCPMemory, VRF: set.VRF,
+			Name: set.Name, Terms: plan.Terms(set.Contract()), Max: set.Max, MaxIngress: set.MaxIngress, ByIngress: set.ByIngress, TCPMemory: set.TCPMemory, VRF: set.VRF,
 			Alive: set.Selector != nil || lives(set.Process()), Traffic: map[string]plan.Traffic{},
 		}
 		if !set.Priority.Empty() {

@@ -24,7 +24,7 @@ func (a *Agent) canBound(ctx context.Context, t Terms) error {
 }
 
 // live says how limits are held beside the policy that is applied. It returns ErrNoLimits
-// where the terms give one that nothing holds.
+// where the terms give one that nothing holds, and ErrNoTimes where answers shall wait for one and can not.
 func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (policy.Method, error) {
 	var f plan.Features
 	err := a.inScope(func() error {
@@ -40,6 +40,11 @@ func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (policy.Meth
 	queues := make(map[string]plan.Queue, len(r.Links))
 	for name, l := range r.Links {
 		queues[name] = l.Queue
+	}
+	if t.receives() && t.ByIngress == policy.MethodEDT {
+		if why := plan.NoAnswers(queues, f); why != "" {
+			return policy.MethodAuto, fmt.Errorf("%w: %s", ErrNoTimes, why)
+		}
 	}
 	how, why := plan.LiveMethod(queues, f)
 	if t.sends() && why != "" {

@@ -259,7 +259,7 @@ func TestSetAndAnotherRung(t *testing.T) {
 	b.set(t, pid, most(1e6))
 	b.lackAtomics(t)
 	var errs policy.Errors
-	if _, err := b.tryApply(other); !errors.As(err, &errs) || !strings.Contains(err.Error(), fmt.Sprintf("gave to pid %d: no way to hold its limit: ", pid)) {
+	if _, err := b.tryApply(other); !errors.As(err, &errs) || !strings.Contains(err.Error(), fmt.Sprintf("gave to pid %d: no way to hold its egress limit: ", pid)) {
 		t.Fatalf("got %v", err)
 	}
 	b.inForce(t, text, "after the refusal")

@@ -16,6 +16,7 @@ type Terms struct {
 	Priority   *policy.Priority
 	Max        *policy.Rate      // of egress; 0 takes away the limit that was given before
 	MaxIngress *policy.Rate      // likewise, of what its sockets receive
+	ByIngress  policy.Method     // how MaxIngress is held: MethodAuto, MethodPace or MethodEDT
 	TCPMemory  *policy.TCPMemory // the zero value takes away the bound that was given before
 	VRF        *string           // of the host, that new sockets are bound to; "" takes away the one that was given before
 }
@@ -45,7 +46,7 @@ func (t Terms) of(s state.Set, known bool) (next state.Set, nothing bool) {
 		s.Max = *t.Max
 	}
 	if t.MaxIngress != nil {
-		s.MaxIngress = *t.MaxIngress
+		s.MaxIngress, s.ByIngress = *t.MaxIngress, t.ByIngress
 	}
 	if t.TCPMemory != nil {
 		s.TCPMemory = *t.TCPMemory

@@ -67,6 +67,7 @@ type SetStatus struct {
 	Priority   string                  `json:"priority"`                                       // by itself; "" if there is none
 	Max        policy.Rate             `json:"max,omitempty" jsonschema:"type=string"`         // of egress
 	MaxIngress policy.Rate             `json:"max_ingress,omitempty" jsonschema:"type=string"` // of what its sockets receive
+	ByIngress  policy.Method           `json:"by_ingress,omitempty"`                           // how that is held, if it was told
 	TCPMemory  policy.TCPMemory        `json:"tcp_memory,omitzero"`                            // that its TCP sockets may hold
 	VRF        string                  `json:"vrf,omitempty"`                                  // that its new sockets are bound to
 	Alive      bool                    `json:"alive"`

@@ -69,11 +69,12 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			}
 			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id}, held, wrongOf(p.Links, w.Name, wrong)), false)...)
 		}
-		if why := want.Unheld[w.Name]; why != "" {
-			all = append(all, Judgement{
-				Workload: w.Name, Link: EveryLink, Promise: PromiseEgress, Max: w.Contract.Egress.Max, Verdict: Broken, Evidence: "no way to hold it: " + why,
-			})
+		unheld := func(promise string, max policy.Rate) {
+			if why := want.Unheld[w.Name][promise]; why != "" {
+				all = append(all, Judgement{Workload: w.Name, Link: EveryLink, Promise: promise, Max: max, Verdict: Broken, Evidence: "no way to hold it: " + why})
+			}
 		}
+		unheld(PromiseEgress, w.Contract.Egress.Max)
 		for _, to := range slices.Sorted(maps.Keys(toward[id])) {
 			t := toward[id][to]
 			j := Judgement{Workload: w.Name, Link: EveryLink, To: to, Promise: PromiseEgress}
@@ -91,6 +92,7 @@ func Judge(p *policy.Policy, want *Want, differences []Difference, m Measured) [
 			j := Judgement{Workload: w.Name, Link: EveryLink, Promise: PromiseIngress}
 			all = append(all, want.bounded(j.limits(limit, Owner{Contract: id, Link: AtSockets}, held, wrongAt(socketsObject, w.Name, wrong)), false)...)
 		}
+		unheld(PromiseIngress, w.Contract.Ingress.Max)
 		if bound, ok := want.Rules.Memory[id]; ok {
 			pool, known := m.Pools[id]
 			all = append(all, Judgement{Workload: w.Name}.memory(bound, pool, known, wrongAt(memoryObject, w.Name, wrong)))

@@ -161,7 +161,9 @@ func (s State) limitedBut(known map[ContractID]bool) []ContractID {
 }
 
 // asWritten is a limit as the policy has it.
-func asWritten(l policy.Limit) Limit { return Limit{Max: l.Max, Burst: l.Burst, PPS: l.PPS} }
+func asWritten(l policy.Limit) Limit {
+	return Limit{Max: l.Max, Burst: l.Burst, PPS: l.PPS, Departs: l.Method == policy.MethodEDT}
+}
 
 // Terms puts into words what a contract promises: "priority 3, at most 50Mbit,
 // eth1 at most 10Mbit, ingress at most 20Mbit".

@@ -50,7 +50,7 @@ func TestPreparedTimes(t *testing.T) {
 		if why != "" {
 			why = "BPF programs of this kernel can not count a limit together (no atomic fetch); " + why
 		}
-		if len(w.Unheld) > 1 || w.Unheld["pid 1"] != why || (w.Live == policy.MethodEDT) != (why == "") {
+		if len(w.Unheld) > 1 || w.Unheld["pid 1"][PromiseEgress] != why || (w.Live == policy.MethodEDT) != (why == "") {
 			t.Errorf("%s: by %s, but for %v", links, w.Live, w.Unheld)
 		}
 		judged := *p
@@ -66,6 +66,71 @@ func TestPreparedTimes(t *testing.T) {
 		}
 		if paced.Live != policy.MethodPace || paced.Rules.Limits[id] != (Limit{Max: 10e6}) || strings.Contains(lines(Diff(State{}, paced)), "times of departure") {
 			t.Errorf("%s: where it can be paced: by %s, %v", links, paced.Live, paced.Rules.Limits[id])
+		}
+	}
+}
+
+// TestPreparedAnswers: links keep times of departure for answers that wait beside the policy, where their rung allows it, and
+// where it does not the limit is held by nothing, and that is said.
+func TestPreparedAnswers(t *testing.T) {
+	waits := policy.Contract{
+		Priority: policy.Priority{Default: policy.Unset},
+		Ingress:  policy.Bandwidth{Limit: policy.Limit{Max: 20e6, Method: policy.MethodEDT}},
+	}
+	for links, why := range map[string]string{
+		"{eth0: {}, eth1: {scheduler: fq}}":   "",
+		"{eth0: {}, eth1: {rate: 10Mbit}}":    `link "eth1": prio is below htb here, which keeps no packet until its time of departure`,
+		"{eth0: {}, eth1: {scheduler: none}}": `link "eth1": scheduler none has no queue of Weir's, which would keep a packet until its time of departure`,
+	} {
+		p := parsed(t, "version: 1\nlinks: "+links+"\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
+		w, errs := Wanted(p, hostOf(p), IDs{}, []Explicit{{"pid 1", waits}})
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		id := w.Contracts["pid 1"].ID
+		limit := Limit{}
+		if why == "" {
+			limit = Limit{Max: 20e6, Answers: true}
+		}
+		if got := w.Rules.Arriving[id]; got != limit {
+			t.Errorf("%s: %v", links, got)
+		}
+		for link, l := range w.Links {
+			if (l.Queue.Leaf == LeafFQ) != (why == "") || l.Queue.Check() != nil || l.Rules.Contracts[id].Answers != (why == "") {
+				t.Errorf("%s: %s: %+v", links, link, l)
+			}
+		}
+		if got := w.Unheld["pid 1"][PromiseIngress]; got != why {
+			t.Errorf("%s: not held as %q, want %q", links, got, why)
+		}
+		judged := *p
+		judged.Workloads = append(judged.Workloads, policy.Workload{Name: "pid 1", Contract: waits})
+		broken := false
+		for _, j := range Judge(&judged, w, nil, Measured{}) {
+			broken = broken || j.Workload == "pid 1" && j.Promise == PromiseIngress && strings.HasSuffix(j.Evidence, why) && j.Verdict == Broken
+		}
+		if broken != (why != "") {
+			t.Errorf("%s: judged to be broken: %v", links, broken)
+		}
+	}
+}
+
+// TestNoAnswers: answers wait beside a policy whose links keep times already, and nowhere else.
+func TestNoAnswers(t *testing.T) {
+	p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
+	timed, bare := Queue{Scheduler: policy.Prio, Leaf: LeafFQ}, Queue{Scheduler: policy.Prio, Leaf: LeafBFIFO}
+	for _, c := range []struct {
+		queues map[string]Queue
+		f      Features
+		want   string
+	}{
+		{map[string]Queue{"eth0": timed}, hostOf(p).Features, ""},
+		{map[string]Queue{"eth0": timed, "eth1": bare}, hostOf(p).Features, `link "eth1" keeps no packet until its time of departure, where the policy has no limit by edt`},
+		{nil, hostOf(p).Features, "no link keeps packets until their times of departure"},
+		{map[string]Queue{"eth0": timed}, unpaced(p).Features, "BPF programs of this kernel can not count a limit together (no atomic fetch)"},
+	} {
+		if got := NoAnswers(c.queues, c.f); got != c.want {
+			t.Errorf("%v: %q, want %q", c.queues, got, c.want)
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 type Want struct {
 	State
 	IDs        IDs
-	Rungs      map[string]Rung     // link -> its rung
-	LimitRungs LimitRungs          // how each limit of what workloads send is held
-	Received   ReceiveRungs        // and of what they receive
-	OwnRungs   map[string]OwnRungs // link -> how its own limits are held
-	Before     map[string]Qdisc    // link -> its root qdisc now
-	Live       policy.Method       // how limits are held that weir set and weir run give; MethodAuto: in no way
-	Unheld     map[string]string   // explicit contracts whose limit nothing holds -> why, in words
-	Astray     map[string]string   // contracts of weir set and weir run whose VRF is not there -> its name
+	Rungs      map[string]Rung              // link -> its rung
+	LimitRungs LimitRungs                   // how each limit of what workloads send is held
+	Received   ReceiveRungs                 // and of what they receive
+	OwnRungs   map[string]OwnRungs          // link -> how its own limits are held
+	Before     map[string]Qdisc             // link -> its root qdisc now
+	Live       policy.Method                // how limits are held that weir set and weir run give; MethodAuto: in no way
+	Unheld     map[string]map[string]string // explicit contracts -> PromiseEgress or PromiseIngress that nothing holds -> why, in words
+	Astray     map[string]string            // contracts of weir set and weir run whose VRF is not there -> its name
 	// Unfollowed are patterns whose later matches wait for the next apply.
 	Unfollowed []policy.Selector
 	// Unbound are limits that do not bind all that is below their cgroups.
@@ -65,7 +65,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		LimitRungs: HowLimited(p, f),
 		Received:   HowReceived(p, f),
 		OwnRungs:   map[string]OwnRungs{},
-		Unheld:     map[string]string{},
+		Unheld:     map[string]map[string]string{},
 		PIDs:       map[uint32]string{},
 
 		workloads: workloads,
@@ -86,7 +86,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		w.Rungs[l.Name] = rung
 		w.Before[l.Name] = f.Links[l.Name].Root
 	}
-	w.prepareTimes(f.Features)
+	w.prepareTimes(explicit, f.Features)
 	explicit = w.liveLimits(explicit, f.Features)
 	for _, l := range p.Links {
 		rung, own := w.Rungs[l.Name], ownRungs(l, f)

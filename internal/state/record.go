@@ -77,6 +77,7 @@ type Set struct {
 	Priority   policy.Priority  `json:"priority"`
 	Max        policy.Rate      `json:"max,omitempty"`         // of egress; 0: no limit
 	MaxIngress policy.Rate      `json:"max_ingress,omitempty"` // likewise
+	ByIngress  policy.Method    `json:"by_ingress,omitempty"`  // how MaxIngress is held
 	TCPMemory  policy.TCPMemory `json:"tcp_memory,omitzero"`
 	VRF        string           `json:"vrf,omitempty"` // that new sockets are bound to
 	Via        policy.Via       `json:"via,omitempty"`
@@ -87,7 +88,7 @@ func (s Set) Contract() policy.Contract {
 	return policy.Contract{
 		Priority:  s.Priority,
 		Egress:    policy.Egress{Limit: policy.Limit{Max: s.Max}},
-		Ingress:   policy.Bandwidth{Limit: policy.Limit{Max: s.MaxIngress}},
+		Ingress:   policy.Bandwidth{Limit: policy.Limit{Max: s.MaxIngress, Method: s.ByIngress}},
 		TCPMemory: s.TCPMemory,
 		VRF:       s.VRF,
 	}
