@@ -66,7 +66,7 @@ func TestReceiveWindows(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls", "netem qdisc", "nft")
 	for _, ecn := range []bool{false, true} {
 		for _, flows := range []string{"1", "8"} {
-			if testing.Short() && ecn != (flows == "8") {
+			if testing.Short() && ecn == (flows == "8") { // many lose more where they are told by losses only
 				continue
 			}
 			t.Run(fmt.Sprintf("ecn %v flows %s", ecn, flows), func(t *testing.T) {
