@@ -230,14 +230,7 @@ func TestSetReceive(t *testing.T) {
 			text := fmt.Sprintf(text, b.link.Name, b.cgroup)
 			b.apply(t, text)
 			cmd := start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "60")
-			pid, of, set := uint32(cmd.Process.Pid), selector(t, group), setName(uint32(cmd.Process.Pid))
-			give := func(t Terms) error { return b.Set(context.Background(), pid, t) }
-			takeBack := func() error { return b.Clear(context.Background(), pid) }
-			if name == "cgroup" {
-				set = groupSetName(of)
-				give = func(t Terms) error { return b.SetGroup(context.Background(), of, t) }
-				takeBack = func() error { return b.ClearGroup(context.Background(), of) }
-			}
+			set, give, takeBack := b.giver(t, name, uint32(cmd.Process.Pid), group)
 			untilBusy(t, b.downloaded)
 			limited := func(limit float64) {
 				t.Helper()
@@ -286,6 +279,17 @@ func TestSetReceive(t *testing.T) {
 			free(takeBack())
 		})
 	}
+}
+
+// giver is how what is given to a process or to its cgroup is called, is given, and is taken back.
+func (b *bench) giver(t *testing.T, kind string, pid uint32, group string) (set string, give func(Terms) error, takeBack func() error) {
+	t.Helper()
+	ctx := context.Background()
+	if kind == "process" {
+		return setName(pid), func(terms Terms) error { return b.Set(ctx, pid, terms) }, func() error { return b.Clear(ctx, pid) }
+	}
+	of := selector(t, group)
+	return groupSetName(of), func(terms Terms) error { return b.SetGroup(ctx, of, terms) }, func() error { return b.ClearGroup(ctx, of) }
 }
 
 func selector(t *testing.T, group string) policy.Selector {

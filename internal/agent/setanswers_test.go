@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,11 +26,7 @@ func TestSetAnswers(t *testing.T) {
 			bare := b.timed("{}", "  other: {match: [{port: 9}], priority: 3}\n")
 			b.apply(t, bare)
 			cmd := start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "90", "--bitrate", "40M")
-			pid := uint32(cmd.Process.Pid)
-			give := func(t Terms) error { return b.Set(context.Background(), pid, t) }
-			if name == "cgroup" {
-				give = func(terms Terms) error { return b.SetGroup(context.Background(), selector(t, group), terms) }
-			}
+			_, give, _ := b.giver(t, name, uint32(cmd.Process.Pid), group)
 			untilBusy(t, b.downloaded)
 			most := limit
 			waits, asks := Terms{MaxIngress: &most, ByIngress: policy.MethodEDT}, Terms{MaxIngress: &most, ByIngress: policy.MethodPace}
