@@ -112,6 +112,11 @@ func (l *limitersLab) first(ctx context.Context, arm string, repetition int) err
 		return err
 	}
 	l.measured(arm, "rr_idle_p99_ms", "ms", idle)
+	if arm == "none" {
+		if err := l.offered(ctx); err != nil {
+			return fmt.Errorf("streams of the limit's rate: %w", err)
+		}
+	}
 	return l.streams(ctx, arm, repetition, bulks[:1])
 }
 

@@ -88,18 +88,7 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of b
 	if err != nil {
 		return err
 	}
-	// A handshake beside the streams would last longer under one means than
-	// under another.
-	if err := l.asker.Connect(ctx, l.toEcho); err != nil {
-		return err
-	}
-	if err := l.sender.Send(ctx, l.toServer, of.streams); err != nil {
-		return err
-	}
-	if err := pause(ctx, bulkSettle); err != nil {
-		return err
-	}
-	b, err := l.watchBulk(ctx, of.windows, arm != "none")
+	b, err := l.watchBulk(ctx, l.toServer, of, arm != "none")
 	if err != nil {
 		return err
 	}
@@ -119,8 +108,21 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of b
 			Plot: plotBulk[suffix], Name: arm, Arm: arm, Repetition: repetition, Unit: "Mbit/s", Samples: b.trace.Rates(b.start, b.start, b.end),
 		})
 	}
-	_, err = l.sender.Stop(ctx)
-	return err
+	return nil
+}
+
+// offered measures requests beside the first of the bulks where its streams offer no more than the limit by themselves, and
+// there is none: what requests wait for there is what the host does for as many streams of that rate.
+func (l *limitersLab) offered(ctx context.Context) error {
+	to := l.toServer
+	to.Pace = uint64(l.Rate) * segment / 1514 / uint64(bulks[0].streams)
+	b, err := l.watchBulk(ctx, to, bulks[0], true)
+	if err != nil {
+		return err
+	}
+	l.measured("none", "mbit_offered", "Mbit/s", b.trace.Mbit(b.start, b.end))
+	l.measured("none", "rr_p99_ms_offered", "ms", b.latency.P99.Seconds()*1e3)
+	return nil
 }
 
 // ecn has TCP at both ends ask for marks of congestion, or not.
@@ -136,18 +138,29 @@ type bulked struct {
 	start, end time.Time
 }
 
-// watchBulk measures streams for some windows, the same under every means: answers
-// that come after its end, and the streams beside them, count for the requests
+// watchBulk starts streams, measures them for their windows, the same under every means, and stops them: answers
+// that come after the windows' end, and the streams beside them, count for the requests
 // alone.
-func (l *limitersLab) watchBulk(ctx context.Context, windows int, ask bool) (b bulked, err error) {
-	window := requests(windows).For
+func (l *limitersLab) watchBulk(ctx context.Context, to traffic.Where, of bulk, ask bool) (b bulked, err error) {
+	// A handshake beside the streams would last longer under one means than
+	// under another.
+	if err := l.asker.Connect(ctx, l.toEcho); err != nil {
+		return b, err
+	}
+	if err := l.sender.Send(ctx, to, of.streams); err != nil {
+		return b, err
+	}
+	if err := pause(ctx, bulkSettle); err != nil {
+		return b, err
+	}
+	window := requests(of.windows).For
 	recorder := traffic.Record(sampling, l.wire())
 	b.start = time.Now()
 	b.end = b.start.Add(window)
 	var asker sync.WaitGroup
 	var unanswered error
 	if ask {
-		asker.Go(func() { b.latency, unanswered = l.asker.Ask(ctx, requests(windows)) })
+		asker.Go(func() { b.latency, unanswered = l.asker.Ask(ctx, requests(of.windows)) })
 	}
 	err = pause(ctx, window)
 	b.trace = recorder.Stop()[0]
@@ -155,7 +168,10 @@ func (l *limitersLab) watchBulk(ctx context.Context, windows int, ask bool) (b b
 		b.again, err = l.sender.Resent(ctx)
 	}
 	asker.Wait()
-	return b, errors.Join(err, unanswered)
+	if err = errors.Join(err, unanswered); err == nil {
+		_, err = l.sender.Stop(ctx)
+	}
+	return b, err
 }
 
 // wire counts the bytes that arrive from now on, as a real line would carry them.

@@ -104,6 +104,8 @@ func (l *limitersLab) describe() {
 			{Name: "marks_1", Text: "The same of one flow without ECN"},
 			{Name: "rr_idle_p99_ms", Text: fmt.Sprintf("Request and answer alone, 99 %% of %d", requests(1).N())},
 			{Name: "rr_alone_p99_ms", Text: fmt.Sprintf("The same without the limit, mean of %d right before and %d right after what follows", requests(1).N(), requests(1).N())},
+			{Name: "rr_p99_ms_offered", Text: fmt.Sprintf("Beside 32 flows that offer no more than the limit by themselves, without one, 99 %% of %d", requests(bulks[0].windows).N())},
+			{Name: "mbit_offered", Text: "Those flows, bytes on the wire"},
 			{Name: "rr_p99_ms", Text: fmt.Sprintf("Beside 32 flows in the same limit, 99 %% of %d", requests(bulks[0].windows).N())},
 			{Name: "rr_p99_ms_1", Text: fmt.Sprintf("Beside one flow in the same limit, 99 %% of %d", requests(bulks[1].windows).N())},
 			{Name: "rr_p99_ms_ecn", Text: fmt.Sprintf("Beside 32 flows with ECN in the same limit, 99 %% of %d", requests(bulks[2].windows).N())},
@@ -200,6 +202,11 @@ func (l *limitersLab) keeps() report.Claim {
 	claim := l.claimRatio(keepsLatency, "weir_rr_over_idle", l.samples["weir"]["rr_alone_p99_ms"], func(value float64) bool { return value <= 1.5 })
 	if _, ok := l.result.Ratios["weir_rr_over_idle"]; ok {
 		claim.Evidence += fmt.Sprintf("; %d requests each time", requests(bulks[0].windows).N())
+		if beside := l.values("none", "rr_p99_ms_offered"); len(beside) > 0 {
+			all := report.Summarise("ms", beside)
+			claim.Evidence += fmt.Sprintf("; without a limit, beside as many flows that offer as much by themselves: median %.3g, from %.3g to %.3g ms",
+				all.Median, all.Min, all.Max)
+		}
 	}
 	return claim
 }
