@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// answering is a policy with a limit of what is received, for which what is answered waits.
+// answering is a policy with a limit of what is received, for which what is answered waits as no link loses anything by that.
 func (b *bench) answering(group string, mbit int) string {
-	return b.timed("{}", fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit, method: edt}}\n", group, mbit))
+	return b.timed("{}", fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit}}\n", group, mbit))
 }
 
 func needsAnswers(t *testing.T) {
@@ -24,22 +25,68 @@ func needsAnswers(t *testing.T) {
 	needsTimes(t)
 }
 
-// TestReceiveByTimes downloads from neighbours and from 20 ms away below a limit for which acknowledgements wait: the
+// TestReceiveRungs: what a workload receives is held by answers that wait where its link can keep them, and else by windows and
+// a bucket, which the policy does not have to say.
+func TestReceiveRungs(t *testing.T) {
+	for rung, link := range map[policy.Method]string{policy.MethodEDT: "{}", policy.MethodPace: "{scheduler: none}"} {
+		t.Run(string(rung), func(t *testing.T) {
+			testutil.Proves(t, testutil.Receive)
+			testutil.By(t, string(rung))
+			testutil.Needs(t, "BPF atomics", "BPF tail calls")
+			if rung == policy.MethodEDT {
+				needsTimes(t)
+			}
+			b := newBench(t)
+			dir, group := b.makeCgroup(t, "held")
+			b.iperfServer(t, 5201)
+			const limit, seconds = 10, 3
+			b.apply(t, b.timed(link, fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit}}\n", group, limit)))
+			start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "60", "--congestion", "cubic")
+			untilBusy(t, b.downloaded)
+			rate, most := 0.0, limit*(1.02+collected(seconds))
+			for range 4 { // a busy machine may get less, and never more
+				rate = b.downloaded(t, seconds*time.Second) * segmentWire
+				t.Logf("%.2f of %d Mbit/s", rate, limit)
+				if rate > most {
+					t.Errorf("%.2f Mbit/s below a limit of %d", rate, limit)
+				}
+				if rate >= 0.85*limit {
+					break
+				}
+			}
+			if rate < 0.85*limit {
+				t.Errorf("never more than %.2f of %d Mbit/s", rate, limit)
+			}
+			if s := status(t, b.Agent); !s.OK || len(s.Limits) != 1 || s.Limits[0].Rung != string(rung) {
+				t.Errorf("status: %+v", s)
+			}
+		})
+	}
+}
+
+// TestReceiveByTimes downloads from neighbours and from up to 100 ms away below a limit for which acknowledgements wait: the
 // limit is what comes, and next to nothing is sent again, though nothing but those waits.
 func TestReceiveByTimes(t *testing.T) {
 	testutil.Needs(t, "netem qdisc")
 	needsAnswers(t)
 	for _, c := range []struct {
-		ms, mbit int
-		flows    string
-		ecn      bool
+		ms, jitter, mbit int
+		flows            string
+		ecn              bool
 	}{
-		{0, 10, "1", false}, {0, 20, "8", false}, {0, 20, "8", true}, {20, 10, "8", false},
+		{0, 0, 10, "1", false}, {0, 0, 20, "8", false}, {0, 0, 20, "8", true}, {0, 0, 300, "8", false}, {1, 0, 20, "8", false},
+		{5, 0, 20, "8", false}, {5, 2, 20, "1", false}, {20, 0, 10, "8", false}, {100, 0, 20, "8", false},
 	} {
-		t.Run(fmt.Sprintf("%d ms, %s flows below %d Mbit/s, ecn %v", c.ms, c.flows, c.mbit, c.ecn), func(t *testing.T) {
+		if testing.Short() && (c.ms > 20 || c.mbit > 20) {
+			continue
+		}
+		t.Run(fmt.Sprintf("%d ms, give or take %d, %s flows below %d Mbit/s, ecn %v", c.ms, c.jitter, c.flows, c.mbit, c.ecn), func(t *testing.T) {
 			b := newBench(t)
 			dir, group := b.makeCgroup(t, "held")
 			b.farAway(t, c.ms, c.ecn)
+			if c.jitter != 0 { // held to a rate netem keeps their order
+				b.there.Output("tc", "qdisc", "replace", "dev", b.far.Name, "root", "netem", "delay", fmt.Sprintf("%dms", c.ms), fmt.Sprintf("%dms", c.jitter), "rate", "1gbit", "limit", "20000")
+			}
 			b.iperfServer(t, 5201)
 			text := b.answering(group, c.mbit)
 			b.apply(t, text)
@@ -61,6 +108,12 @@ func TestReceiveByTimes(t *testing.T) {
 			if d := b.apply(t, text); len(d) != 0 {
 				t.Errorf("applied again: %v", d)
 			}
+			if testing.Short() {
+				return
+			}
+			b.apply(t, strings.Replace(text, "Mbit}", "Mbit, method: pace}", 1))
+			rate, again = b.get(t, dir, b.far.IPv4.Addr(), 5, c.flows)
+			t.Logf("by windows and a bucket %.3f of %g Mbit/s, %d segments sent again", rate, limit, again)
 		})
 	}
 }
@@ -167,7 +220,7 @@ func TestAnswersChangeRung(t *testing.T) {
 	b.iperfServer(t, 5201)
 	const limit, seconds = 10, 3
 	timed := b.answering(group, limit)
-	paced := b.timed("{}", fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit}}\n", group, limit))
+	paced := b.timed("{}", fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit, method: pace}}\n", group, limit))
 	b.apply(t, paced)
 	start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "60", "--congestion", "cubic")
 	untilBusy(t, b.downloaded)

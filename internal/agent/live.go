@@ -25,17 +25,17 @@ func (a *Agent) canBound(ctx context.Context, t Terms) error {
 
 // live says how limits are held beside the policy that is applied. It returns ErrNoLimits
 // where the terms give one that nothing holds, and ErrNoTimes where answers shall wait for one and can not.
-func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (policy.Method, error) {
+func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (plan.Live, error) {
 	var f plan.Features
 	err := a.inScope(func() error {
 		f = a.features(ctx)
 		return nil
 	})
 	if err != nil {
-		return policy.MethodAuto, err
+		return plan.Live{}, err
 	}
 	if lacks := f.NoLimits(); t.receives() && len(lacks) > 0 {
-		return policy.MethodAuto, fmt.Errorf("%w: %s, and nothing else holds what sockets receive", ErrNoLimits, lacks[0])
+		return plan.Live{}, fmt.Errorf("%w: %s, and nothing else holds what sockets receive", ErrNoLimits, lacks[0])
 	}
 	queues := make(map[string]plan.Queue, len(r.Links))
 	for name, l := range r.Links {
@@ -43,10 +43,10 @@ func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (policy.Meth
 	}
 	if t.receives() && t.ByIngress == policy.MethodEDT {
 		if why := plan.NoAnswers(queues, f); why != "" {
-			return policy.MethodAuto, fmt.Errorf("%w: %s", ErrNoTimes, why)
+			return plan.Live{}, fmt.Errorf("%w: %s", ErrNoTimes, why)
 		}
 	}
-	how, why := plan.LiveMethod(queues, f)
+	how, why := plan.LiveOn(queues, f)
 	if t.sends() && why != "" {
 		return how, fmt.Errorf("%w: %s", ErrNoLimits, why)
 	}

@@ -146,7 +146,7 @@ func (c *change) nextGeneration() (uint32, error) {
 func tableOptions(w *plan.Want, f plan.Facts) (bpf.Options, error) {
 	o := bpf.Options{Cgroups: max(len(w.Rules.Cgroups), len(w.Rules.Cgroups1)), Births: f.Features.RawTracepoint}
 	_, o.LinkLimits = w.CountLimits()
-	o.Limits, o.Times = f.Features.CanLimit(), w.Live == policy.MethodEDT
+	o.Limits, o.Times = f.Features.CanLimit(), w.Live.Sends == policy.MethodEDT
 	o.Links, o.Highest, o.Bound = len(w.Links), w.IDs.Highest(), len(w.Bound)
 	var err error
 	if o.Hierarchy1, err = hierarchy1(w.Rules.Controller1); err != nil {

@@ -44,8 +44,8 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 		if err := errors.Join(a.canBound(ctx, t), a.canBind(ctx, t), a.sharesVRFs(t, pid)); err != nil {
 			return err
 		}
-		how := policy.MethodAuto
-		if t.limits() || s.Max != 0 || old.Max != 0 {
+		var how plan.Live
+		if t.limits() || s.Limits() || old.Limits() {
 			if how, err = a.live(ctx, r, t); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 }
 
 // renew changes a contract that is known. It takes effect first.
-func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set, how policy.Method) error {
+func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set, how plan.Live) error {
 	if err := a.promise(g, r, s, how); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *Agent) renew(g *bpf.Generation, r *state.Record, s state.Set, how polic
 
 // introduce makes a contract. It is remembered first: a tag that nobody knows
 // could not be undone.
-func (a *Agent) introduce(g *bpf.Generation, r *state.Record, s state.Set, how policy.Method) error {
+func (a *Agent) introduce(g *bpf.Generation, r *state.Record, s state.Set, how plan.Live) error {
 	if err := a.forget(g, r, s.Name); err != nil {
 		return err
 	}
@@ -194,12 +194,11 @@ func (a *Agent) current(r *state.Record) (*bpf.Generation, error) {
 	return a.room().Open(r.Generation)
 }
 
-// promise writes what a set's contract means on every link, with a limit that is held by a
-// method. It is there before the first packet is charged to it, and until the last one was.
-func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set, how policy.Method) error {
-	egress := s.Contract().Egress
-	egress.Limit.Method = how
-	c, limit := r.IDs.Names[s.Name], plan.LimitOf(egress)
+// promise writes what a set's contract means on every link, with limits that are held in some
+// way. It is there before the first packet is charged to it, and until the last one was.
+func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set, how plan.Live) error {
+	of := how.Held(s.Contract())
+	c, limit := r.IDs.Names[s.Name], plan.LimitOf(of.Egress)
 	if limit != (plan.Limit{}) {
 		if err := a.limit(g, c.ID, limit); err != nil {
 			return err
@@ -207,7 +206,7 @@ func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set, how pol
 	}
 	for _, name := range sortedKeys(r.Links) {
 		l := r.Links[name]
-		if err := g.SetPromise(l.Index, c.ID, plan.PromiseOf(s.Contract(), c, name, l.Queue)); err != nil {
+		if err := g.SetPromise(l.Index, c.ID, plan.PromiseOf(of, c, name, l.Queue)); err != nil {
 			return err
 		}
 	}
@@ -217,7 +216,7 @@ func (a *Agent) promise(g *bpf.Generation, r *state.Record, s state.Set, how pol
 		}
 	}
 	return errors.Join(
-		a.receive(g, c, plan.ArrivingOf(s.Contract()), r.IDs.Names),
+		a.receive(g, c, plan.ArrivingOf(of), r.IDs.Names),
 		a.bound(g, c, s.TCPMemory, r.IDs.Names),
 		a.bindSockets(g, c, s.VRF),
 	)

@@ -3,10 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 )
 
@@ -66,6 +68,11 @@ func TestSetAnswers(t *testing.T) {
 			held("ingress at most 10Mbit by edt", "answers wait")
 			do(asks)
 			held("ingress at most 10Mbit", "by windows")
+			do(Terms{MaxIngress: &most})
+			held("ingress at most 10Mbit", "answers wait where links keep times already")
+			if s := status(t, b.Agent); !slices.ContainsFunc(s.Promises, func(j plan.Judgement) bool { return strings.HasPrefix(j.Evidence, "read back: at most 10Mbit by edt;") }) {
+				t.Errorf("none is held by edt: %+v", s.Promises)
+			}
 			do(waits)
 			if d := b.apply(t, bare); len(d) == 0 {
 				t.Error("an apply without the policy's own limit changes nothing")

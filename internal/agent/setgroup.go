@@ -70,7 +70,7 @@ func (a *Agent) regroup(ctx context.Context, edit func(*state.Record) (bool, err
 		}
 		err := a.converge(ctx, "set", r, r.Applied)
 		if err == nil {
-			return nil
+			return a.Scope.Save(r) // what the kernel holds may be the same
 		}
 		r.Sets = before
 		if r.Journal == nil {

@@ -33,7 +33,7 @@ func withSets(p *policy.Policy, sets []state.Set) *policy.Policy {
 		}
 		extra = append(extra, policy.Workload{
 			Name: s.Name, Match: []policy.Selector{*s.Selector},
-			Contract: s.Contract(), Via: s.Via,
+			Contract: s.Contract(), Via: s.Via, Beside: true,
 		})
 	}
 	if extra == nil {

@@ -172,7 +172,7 @@ func (l *ratesLab) policy(arm string, wire int, limit policy.Rate) string {
 	case ofContainer:
 		return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: %s}}\n", far, limit)
 	}
-	scheduler, method := policy.None, policy.MethodAuto
+	scheduler, method := policy.None, policy.MethodPace
 	if arm == ofAnswers {
 		scheduler, method = policy.FQ, policy.MethodEDT
 	}

@@ -186,11 +186,11 @@ func TestDiff(t *testing.T) {
 		"limits both ways": {limitedSockets, "priority: 15\n    ingress: {max: 20Mbit}=>priority: 12\n    ingress: {max: 1Gbit}\n    egress: {max: 2Gbit}", nil,
 			"~ workload ssh: eth0 class 7 -> class 6, eth1 priority 15 -> priority 12, egress not limited -> at most 2Gbit, ingress at most 20Mbit -> at most 1Gbit\n"},
 		"a limit of sockets alone": {"", "version: 1\nworkloads: {w: {match: [{port: 1}], ingress: {max: 1Gbit}}}\n", nil,
-			"+ workload w: ingress at most 1Gbit: port: 1\n"},
+			"+ workload w: ingress at most 1Gbit (limit of what sockets receive by pace: the best here: no link is declared, on which what is answered could wait): port: 1\n"},
 		"a limit of sockets beside others": {"", "version: 1\nlinks: {eth0: {scheduler: prio}}\n" +
 			"workloads: {w: {match: [{port: 1}], priority: 2, ingress: {max: 1Gbit}, egress: {max: 1Mbit, links: {eth0: {max: 64Kbit}}}}}\n", nil,
-			"+ link eth0: prio with 16 classes, in place of fq_codel\n" +
-				"+ workload w: eth0 priority 2, egress at most 1Mbit, eth0 at most 64Kbit, ingress at most 1Gbit: port: 1\n"},
+			"+ link eth0: prio with 16 classes over fq, which keeps times of departure, in place of fq_codel\n" +
+				"+ workload w: eth0 priority 2, egress at most 1Mbit, eth0 at most 64Kbit, ingress at most 1Gbit by edt: port: 1\n"},
 		"the last limit of sockets": {"version: 1\nworkloads: {w: {match: [{port: 1}], ingress: {max: 1Gbit}}}\n", "version: 1\n", nil,
 			"- workload w: its packets are nobody's again\n"},
 		"a limit of sockets that is gone": {limitedSockets, limitedSockets, func(s *State) { s.Rules.Arriving = nil },

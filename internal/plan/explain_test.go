@@ -85,7 +85,7 @@ func TestExplainBinds(t *testing.T) {
 	)
 	const limits, here = ", egress: {max: 2Mbit, links: {eth0: {max: 1Mbit}}}, ingress: {max: 3Mbit}", ", egress: {links: {eth1: {max: 1Mbit}}}"
 	all, eth1 := []string{"at most 1Mbit of all links together"}, []string{"at most 1Mbit of eth1"}
-	both := []string{"at most 2Mbit of all links together", "at most 1Mbit of eth0", "at most 3Mbit of what sockets receive"}
+	both := []string{"at most 2Mbit of all links together", "at most 1Mbit of eth0", "at most 3Mbit by edt of what sockets receive"}
 	p, f := nested(t, "eth0: {}, eth1: {}", "", "", limits, "", here, "")
 	w := wanted(t, p, f, IDs{})
 	s := Subject{UID: 7, HasUID: true}

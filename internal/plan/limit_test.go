@@ -196,8 +196,8 @@ workloads:
 	}
 	want := []Judgement{
 		of("both", PromiseEgress, 5e7, Kept, "read back: at most 50Mbit; 1Mbit in the last 5 s, 1Mbit in the busiest; no packet dropped or marked", 40, 4e4),
-		of("both", PromiseIngress, 2e7, Kept, "read back: at most 20Mbit; 19Mbit in the last 5 s, 21Mbit in the busiest; 3 packets dropped, 4 marked", 0, 7e6),
-		of("gets", PromiseIngress, 1e9, Broken, "read back: at most 1Gbit; 5Gbit in the last 5 s, 5Gbit in the busiest; no packet dropped or marked", 0, 1),
+		of("both", PromiseIngress, 2e7, Kept, "read back: at most 20Mbit by edt; 19Mbit in the last 5 s, 21Mbit in the busiest; 3 packets dropped, 4 marked", 0, 7e6),
+		of("gets", PromiseIngress, 1e9, Broken, "read back: at most 1Gbit by edt; 5Gbit in the last 5 s, 5Gbit in the busiest; no packet dropped or marked", 0, 1),
 	}
 	if diff := cmp.Diff(want, Judge(p, w, nil, Measured{Traffic: seen, Held: held})); diff != "" {
 		t.Error(diff)
@@ -212,7 +212,7 @@ workloads:
 			s.Receives = false
 			delete(s.Rules.Arriving, gets)
 		}, [3]string{"", detached, detached}},
-		"a limit is not there":  {func(s *State) { delete(s.Rules.Arriving, gets) }, [3]string{"", "", "ingress not limited -> at most 1Gbit"}},
+		"a limit is not there":  {func(s *State) { delete(s.Rules.Arriving, gets) }, [3]string{"", "", "ingress not limited -> at most 1Gbit by edt"}},
 		"its rule is not there": {func(s *State) { s.Rules.Flows = nil }, [3]string{"flows: 1 missing", "flows: 1 missing", "flows: 1 missing"}},
 		"a link is broken": {func(s *State) { drift(s, func(l *LinkState) { l.Attached = false }) },
 			[3]string{"link eth0: its programs do not run", "", ""}},

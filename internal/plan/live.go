@@ -9,19 +9,34 @@ import (
 	"github.com/weir-net/weir/internal/policy"
 )
 
-// LiveMethod says how a limit is held that weir set or weir run gives beside a policy
-// whose links have these queues: paced, or by departure times where each of them keeps
-// packets until theirs. It is of all links together. What stands in the way comes back as
-// a reason in words.
-func LiveMethod(queues map[string]Queue, f Features) (policy.Method, string) {
+// A Live is how limits are held that weir set and weir run give beside a policy: of what is
+// sent, by all links together, and of what is received. [policy.MethodAuto]: in no way.
+type Live struct{ Sends, Receives policy.Method }
+
+// LiveOn says how they are held where the links of the policy have these queues: what is sent
+// is paced, or has departure times where each of them keeps packets until theirs; what is
+// received waits for its answers where each does. What stands in the way of the former comes
+// back as a reason in words.
+func LiveOn(queues map[string]Queue, f Features) (Live, string) {
 	lacks := f.NoLimits()
+	if len(lacks) == 0 && NoAnswers(queues, f) == "" {
+		return Live{policy.MethodPace, policy.MethodEDT}, ""
+	}
 	if len(lacks) == 0 {
-		return policy.MethodPace, ""
+		return Live{policy.MethodPace, policy.MethodPace}, ""
 	}
 	if why := noTimesOn(queues, f, "keeps no packet until its time of departure before the next weir apply"); why != "" {
-		return policy.MethodAuto, lacks[0] + "; " + why
+		return Live{}, lacks[0] + "; " + why
 	}
-	return policy.MethodEDT, ""
+	return Live{Sends: policy.MethodEDT}, ""
+}
+
+// Held is a contract in which each limit names how it is held: the one of what is received may
+// have done so itself.
+func (l Live) Held(c policy.Contract) policy.Contract {
+	c.Egress.Limit.Method = l.Sends
+	c.Ingress.Method = cmp.Or(c.Ingress.Method, l.Receives)
+	return c
 }
 
 // NoAnswers says in words why no answer of a workload can wait beside a policy whose links have
@@ -71,31 +86,31 @@ func (w *Want) prepareTimes(explicit []Explicit, f Features) {
 	w.Rungs = prepared
 }
 
-// liveLimits chooses how the limits of explicit contracts are held, and notes those that
-// can not be.
-func (w *Want) liveLimits(explicit []Explicit, f Features) []Explicit {
+// liveLimits chooses how the limits are held that were given beside the policy's own, and notes those of
+// explicit contracts that can not be.
+func (w *Want) liveLimits(p *policy.Policy, explicit []Explicit, f Features) []Explicit {
 	queues := make(map[string]Queue, len(w.Rungs))
 	for link, rung := range w.Rungs {
 		queues[link] = rung.Queue
 	}
 	why := ""
-	w.Live, why = LiveMethod(queues, f)
+	w.Live, why = LiveOn(queues, f)
 	whyNot := NoAnswers(queues, f)
+	if whyNot == "" {
+		w.Received.follow(p)
+	}
 	explicit = slices.Clone(explicit)
 	for i := range explicit {
-		name, limit, arriving := explicit[i].Name, &explicit[i].Contract.Egress.Limit, &explicit[i].Contract.Ingress.Limit
-		switch {
-		case *limit == policy.Limit{}:
-		case why != "":
-			*limit = policy.Limit{}
+		name, of := explicit[i].Name, &explicit[i].Contract
+		if of.Egress.Max != 0 && why != "" {
+			of.Egress.Limit = policy.Limit{}
 			w.unheld(name, PromiseEgress, why)
-		default:
-			limit.Method = w.Live
 		}
-		if arriving.Method == policy.MethodEDT && whyNot != "" {
-			*arriving = policy.Limit{}
+		if of.Ingress.Method == policy.MethodEDT && whyNot != "" {
+			of.Ingress.Limit = policy.Limit{}
 			w.unheld(name, PromiseIngress, whyNot)
 		}
+		*of = w.Live.Held(*of)
 	}
 	return explicit
 }

@@ -50,8 +50,8 @@ func TestPreparedTimes(t *testing.T) {
 		if why != "" {
 			why = "BPF programs of this kernel can not count a limit together (no atomic fetch); " + why
 		}
-		if len(w.Unheld) > 1 || w.Unheld["pid 1"][PromiseEgress] != why || (w.Live == policy.MethodEDT) != (why == "") {
-			t.Errorf("%s: by %s, but for %v", links, w.Live, w.Unheld)
+		if len(w.Unheld) > 1 || w.Unheld["pid 1"][PromiseEgress] != why || (w.Live.Sends == policy.MethodEDT) != (why == "") {
+			t.Errorf("%s: by %v, but for %v", links, w.Live, w.Unheld)
 		}
 		judged := *p
 		judged.Workloads = append(judged.Workloads, policy.Workload{Name: "pid 1", Contract: given[0].Contract})
@@ -64,8 +64,8 @@ func TestPreparedTimes(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
-		if paced.Live != policy.MethodPace || paced.Rules.Limits[id] != (Limit{Max: 10e6}) || strings.Contains(lines(Diff(State{}, paced)), "times of departure") {
-			t.Errorf("%s: where it can be paced: by %s, %v", links, paced.Live, paced.Rules.Limits[id])
+		if paced.Live.Sends != policy.MethodPace || paced.Rules.Limits[id] != (Limit{Max: 10e6}) || strings.Contains(lines(Diff(State{}, paced)), "times of departure") {
+			t.Errorf("%s: where it can be paced: by %v, %v", links, paced.Live, paced.Rules.Limits[id])
 		}
 	}
 }
@@ -115,6 +115,33 @@ func TestPreparedAnswers(t *testing.T) {
 	}
 }
 
+// TestBesideTakesLinksAsTheyAre: what a group is given beside the policy has its answers wait where links keep times for others,
+// and changes no link; unless it says so.
+func TestBesideTakesLinksAsTheyAre(t *testing.T) {
+	for _, c := range []struct {
+		others string
+		method policy.Method
+		answer bool
+	}{
+		{"egress: {max: 1Gbit}", policy.MethodAuto, false},
+		{"ingress: {max: 1Gbit}", policy.MethodAuto, true},
+		{"egress: {max: 1Gbit, method: edt}", policy.MethodAuto, true},
+		{"egress: {max: 1Gbit}", policy.MethodEDT, true},
+		{"ingress: {max: 1Gbit}", policy.MethodPace, false},
+	} {
+		p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], "+c.others+"}\n  set: {match: [{port: 2}], ingress: {max: 1Mbit}}\n")
+		p.Workloads[1].Beside, p.Workloads[1].Contract.Ingress.Method = true, c.method
+		w := wanted(t, p, hostOf(p), IDs{})
+		set := w.Contracts["set"].ID
+		if got := w.Rules.Arriving[set]; got != (Limit{Max: 1e6, Answers: c.answer}) || w.Links["eth0"].Rules.Contracts[set].Answers != c.answer {
+			t.Errorf("beside %s, %s: %s by %s", c.others, c.method, got, w.Received["set"])
+		}
+		if keeps := w.Links["eth0"].Queue.Leaf == LeafFQ; keeps != (c.answer || strings.HasPrefix(c.others, "ingress")) {
+			t.Errorf("beside %s, %s: link keeps times: %v", c.others, c.method, keeps)
+		}
+	}
+}
+
 // TestNoAnswers: answers wait beside a policy whose links keep times already, and nowhere else.
 func TestNoAnswers(t *testing.T) {
 	p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
@@ -135,20 +162,20 @@ func TestNoAnswers(t *testing.T) {
 	}
 }
 
-// TestLiveMethod: a queue from before keeps no times, though it might.
-func TestLiveMethod(t *testing.T) {
+// TestLiveOn: a queue from before keeps no times, though it might.
+func TestLiveOn(t *testing.T) {
 	p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
 	f := unpaced(p).Features
 	for why, queues := range map[string]map[string]Queue{
 		`link "eth0" keeps no packet until its time of departure before the next weir apply`: {"eth0": {Scheduler: policy.Prio, Leaf: LeafBFIFO}},
 		"no link keeps packets until their times of departure":                               nil,
 	} {
-		if how, got := LiveMethod(queues, f); how != policy.MethodAuto || !strings.HasSuffix(got, "; "+why) {
-			t.Errorf("%v: by %s, %s", queues, how, got)
+		if how, got := LiveOn(queues, f); how != (Live{}) || !strings.HasSuffix(got, "; "+why) {
+			t.Errorf("%v: by %v, %s", queues, how, got)
 		}
 	}
 	f.TailCalls = false
-	if how, why := LiveMethod(map[string]Queue{"eth0": {Scheduler: policy.Prio, Leaf: LeafFQ}}, f); how != policy.MethodAuto || !strings.Contains(why, "tail calls") {
-		t.Errorf("without tail calls: by %s, %s", how, why)
+	if how, why := LiveOn(map[string]Queue{"eth0": {Scheduler: policy.Prio, Leaf: LeafFQ}}, f); how != (Live{}) || !strings.Contains(why, "tail calls") {
+		t.Errorf("without tail calls: by %v, %s", how, why)
 	}
 }

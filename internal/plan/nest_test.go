@@ -133,7 +133,7 @@ func TestJudgeUnbound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := make([]string, c.depth)
-			limits[0] = ", egress: {max: 50Mbit, links: {eth0: {max: 50Mbit}}}, ingress: {max: 50Mbit}"
+			limits[0] = ", egress: {max: 50Mbit, links: {eth0: {max: 50Mbit}}}, ingress: {max: 50Mbit, method: pace}"
 			p, f := nested(t, "eth0: {}", limits...)
 			w := wanted(t, p, f, IDs{})
 			id, eth0 := w.Contracts["w0"].ID, w.Links["eth0"].Index

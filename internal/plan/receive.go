@@ -2,6 +2,8 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weir-net/weir/internal/policy"
@@ -11,14 +13,15 @@ import (
 // workload -> rung.
 type ReceiveRungs map[string]LimitRung
 
-// receiveLadder is the ladder of limits of what workloads receive, the best rung first that
-// asks nothing of their links.
+// receiveLadder is the ladder of limits of what workloads receive, the best rung first.
 var receiveLadder = []limitStep{
-	{policy.MethodPace, climbPace, nil},
 	{policy.MethodEDT, climbAnswers, []string{
 		"only TCP is told: of all else what is above is dropped",
 		"TCP whose acknowledgements leave by no declared link, or as another host's, is told by its window",
 		"what it sends waits with what it acknowledges",
+	}},
+	{policy.MethodPace, climbPace, []string{
+		"neighbours can not be told: the narrowest window is too wide for them, and what is above is dropped",
 	}},
 }
 
@@ -29,16 +32,31 @@ func ChooseReceive(limit policy.Limit, links []policy.Link, divided map[string]s
 }
 
 // climbAnswers asks for what holds what a workload receives in any case, and for links that
-// keep what it answers until its time.
+// keep what it answers until its time: unless the policy names it none of them loses its rung by that.
 func climbAnswers(limit policy.Limit, links []policy.Link, on ground) string {
 	if why := climbPace(limit, links, on); why != "" {
 		return why
 	}
-	return climbTimes(limit, links, on)
+	if why := climbTimes(limit, links, on); why != "" || limit.Method != policy.MethodAuto {
+		return why
+	}
+	if len(links) == 0 {
+		return "no link is declared, on which what is answered could wait"
+	}
+	for _, l := range links {
+		rung, why := Choose(l, Demand{}, on.Links[l.Name], on.Features)
+		if why == "" {
+			why = rung.keepsNoTimes()
+		}
+		if why != "" {
+			return fmt.Sprintf("link %q: %s", l.Name, why)
+		}
+	}
+	return ""
 }
 
 // HowReceived chooses the rung of each limit of what workloads receive. One that finds none is
-// taken to be on the first one, so that no link is to blame, too.
+// taken to ask nothing of links, so that none is to blame, too.
 func HowReceived(p *policy.Policy, f Facts) ReceiveRungs {
 	all, divided := ReceiveRungs{}, dividing(p)
 	for _, w := range p.Workloads {
@@ -46,11 +64,32 @@ func HowReceived(p *policy.Policy, f Facts) ReceiveRungs {
 		if limit == (policy.Limit{}) {
 			continue
 		}
+		free := besideAuto(w)
+		if free {
+			limit.Method = policy.MethodPace
+		}
 		rung, _ := ChooseReceive(limit, p.Links, divided, f)
+		if free {
+			rung.Why = "the best here: links keep no times of departure already"
+		}
 		rung.Method = cmp.Or(rung.Method, policy.MethodPace)
 		all[w.Name] = rung
 	}
 	return all
+}
+
+// besideAuto reports whether a limit of what is received takes links as they are.
+func besideAuto(w policy.Workload) bool {
+	return w.Beside && w.Contract.Ingress.Method == policy.MethodAuto
+}
+
+// follow puts those that take links as they are on the rung of answers that wait, which all links keep.
+func (r ReceiveRungs) follow(p *policy.Policy) {
+	for _, w := range p.Workloads {
+		if _, limited := r[w.Name]; limited && besideAuto(w) {
+			r[w.Name] = LimitRung{policy.MethodEDT, becauseOf(false, nil), receiveLadder[0].lacks}
+		}
+	}
 }
 
 // depart reports whether what workloads answer waits on the links.
@@ -63,6 +102,16 @@ func (r ReceiveRungs) depart() bool {
 	return false
 }
 
+// named is the policy in which each limit of what a workload receives names its rung.
+func (r ReceiveRungs) named(p *policy.Policy) *policy.Policy {
+	q := *p
+	q.Workloads = slices.Clone(p.Workloads)
+	for i := range q.Workloads {
+		q.Workloads[i].Contract.Ingress.Method = r[q.Workloads[i].Name].Method
+	}
+	return &q
+}
+
 // Told is the rung of a workload's limit in words, none if there is none: "what sockets
 // receive by pace: the best there is".
 func (r ReceiveRungs) Told(workload string) []string {
@@ -73,9 +122,9 @@ func (r ReceiveRungs) Told(workload string) []string {
 	return []string{"what sockets receive " + rung.String()}
 }
 
-// why says how the limit of a workload is held, where that is not on the first rung.
+// why says how the limit of a workload is held, where that is not on the best rung.
 func (r ReceiveRungs) why(workload string) string {
-	if rung, ok := r[workload]; ok && rung.Method != policy.MethodPace {
+	if rung, ok := r[workload]; ok && rung.Why != becauseOf(false, nil) {
 		return " (limit of " + strings.Join(r.Told(workload), "") + ")"
 	}
 	return ""

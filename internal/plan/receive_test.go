@@ -11,7 +11,7 @@ const receivedByTimes = `version: 1
 links: {eth0: {}, eth1: {scheduler: fq}}
 workloads:
   timed: {match: [{port: 1}], ingress: {max: 10Mbit, method: edt}}
-  paced: {match: [{port: 2}], ingress: {max: 20Mbit}, egress: {max: 5Mbit}}
+  paced: {match: [{port: 2}], ingress: {max: 20Mbit, method: pace}, egress: {max: 5Mbit}}
 `
 
 // TestReceivedByTimes: what is received is charged to a budget on either rung; where what is answered waits, every link
@@ -35,7 +35,7 @@ func TestReceivedByTimes(t *testing.T) {
 	if d := Diff(w.State, w); len(d) != 0 {
 		t.Errorf("to itself: %v", d)
 	}
-	q := parsed(t, strings.Replace(receivedByTimes, ", method: edt", "", 1))
+	q := parsed(t, strings.Replace(receivedByTimes, "edt", "pace", 1))
 	before := wanted(t, q, hostOf(q), w.IDs)
 	if before.Links["eth0"].Queue.Leaf == LeafFQ {
 		t.Errorf("nothing waits on %s", before.Links["eth0"].Queue)
@@ -66,8 +66,8 @@ func TestReceivedByTimes(t *testing.T) {
 	}
 }
 
-// TestReceiveLadder: what is received is held by windows and buckets unless answers shall wait, and those need what these
-// need and links that keep them.
+// TestReceiveLadder: answers wait where links keep them, with the rung that they have without; else windows and buckets hold
+// what is received.
 func TestReceiveLadder(t *testing.T) {
 	for name, c := range map[string]struct {
 		method policy.Method
@@ -76,7 +76,15 @@ func TestReceiveLadder(t *testing.T) {
 		want   string
 		refuse string
 	}{
-		"auto":      {want: "by pace: the best there is"},
+		"auto": {want: "by edt: the best there is"},
+		"auto beside a rate": {link: policy.Link{Rate: 1e8},
+			want: `by pace: the best here: htb holds link "eth0" to 100Mbit, and keeps no packet until its time of departure`},
+		"auto beside mqprio": {change: func(f *Facts) { f.Links["eth0"] = LinkFacts{Speed: 1e9, TXQueues: 4, MQPrioHW: true} },
+			want: `by pace: the best here: link "eth0": mqprio keeps no packet until its time of departure`},
+		"auto without fq": {change: func(f *Facts) { delete(f.Features.Qdiscs, "fq") },
+			want: "by pace: the best here: kernel has no fq qdisc, which edt waits in"},
+		"auto without prio": {change: func(f *Facts) { delete(f.Features.Qdiscs, "prio"); delete(f.Features.Qdiscs, "ets") },
+			want: `by pace: the best here: link "eth0": htb keeps no packet until its time of departure`},
 		"pace":      {method: policy.MethodPace, want: "by pace: the policy asks for it"},
 		"edt":       {method: policy.MethodEDT, want: "by edt: the policy asks for it"},
 		"no budget": {method: policy.MethodEDT, change: func(f *Facts) { f.Features.Atomics = false }, refuse: "BPF programs of this kernel can not count a limit together (no atomic fetch)"},
@@ -97,6 +105,17 @@ func TestReceiveLadder(t *testing.T) {
 	}
 	p := parsed(t, receivedByTimes)
 	f := hostOf(p)
+	for max, want := range map[policy.Limit]string{
+		{Max: 1e6, Burst: 1 << 20}: "by pace: the best here: edt lets no burst of 1MiB through",
+		{PPS: 100}:                 "by pace: the best here: edt counts no packets",
+	} {
+		if rung, why := ChooseReceive(max, p.Links, nil, f); why != "" || rung.String() != want {
+			t.Errorf("%+v: %s, refused: %s", max, rung, why)
+		}
+	}
+	if rung, why := ChooseReceive(policy.Limit{Max: 1e6}, nil, nil, f); why != "" || rung.String() != "by pace: the best here: no link is declared, on which what is answered could wait" {
+		t.Errorf("without links: %s, refused: %s", rung, why)
+	}
 	delete(f.Features.Qdiscs, "fq")
 	p.Links = p.Links[:1]
 	if errs := Check(p, f); len(errs) != 1 || errs[0].Message != `workload "timed": method edt can not hold its ingress: kernel has no fq qdisc, which edt waits in` {

@@ -16,7 +16,7 @@ type Want struct {
 	Received   ReceiveRungs                 // and of what they receive
 	OwnRungs   map[string]OwnRungs          // link -> how its own limits are held
 	Before     map[string]Qdisc             // link -> its root qdisc now
-	Live       policy.Method                // how limits are held that weir set and weir run give; MethodAuto: in no way
+	Live       Live                         // how limits are held that weir set and weir run give
 	Unheld     map[string]map[string]string // explicit contracts -> PromiseEgress or PromiseIngress that nothing holds -> why, in words
 	Astray     map[string]string            // contracts of weir set and weir run whose VRF is not there -> its name
 	// Unfollowed are patterns whose later matches wait for the next apply.
@@ -74,7 +74,6 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	w.VRFs = vrfsOf(p, f)
 	w.bind(p, f, explicit)
 	w.IDs.Shares, w.IDs.Toward = map[string]map[string]int{}, ids.towardNumbers(p)
-	charged := w.LimitRungs.outsideClasses(p)
 	for _, l := range p.Links {
 		numbers := ids.shareNumbers(p, l.Name, w.LimitRungs)
 		if len(numbers) > 0 {
@@ -87,7 +86,8 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		w.Before[l.Name] = f.Links[l.Name].Root
 	}
 	w.prepareTimes(explicit, f.Features)
-	explicit = w.liveLimits(explicit, f.Features)
+	explicit = w.liveLimits(p, explicit, f.Features)
+	charged := w.Received.named(w.LimitRungs.outsideClasses(p))
 	for _, l := range p.Links {
 		rung, own := w.Rungs[l.Name], ownRungs(l, f)
 		if len(own) > 0 {

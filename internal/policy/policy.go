@@ -99,6 +99,7 @@ type Workload struct {
 	Match    []Selector
 	Contract Contract
 	Via      Via
+	Beside   bool // of weir set, and not of the file: no link gets another queue unless it says so
 	Span     Span // of the name
 }
 

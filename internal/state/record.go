@@ -83,6 +83,9 @@ type Set struct {
 	Via        policy.Via       `json:"via,omitempty"`
 }
 
+// Limits reports whether the set limits anything.
+func (s Set) Limits() bool { return s.Max != 0 || s.MaxIngress != 0 }
+
 // Contract is what the set promises.
 func (s Set) Contract() policy.Contract {
 	return policy.Contract{

@@ -18,6 +18,7 @@ const (
 	Limit       Promise = "limit"
 	LimitQueued Promise = "limit in a queue"
 	LimitOfLink Promise = "limit of a link"
+	Receive     Promise = "limit of what is received"
 	Memory      Promise = "memory"
 	VRF         Promise = "vrf"
 	NetPrio     Promise = "net_prio"
