@@ -155,3 +155,19 @@ func (a *Agent) held(r *state.Record) (map[plan.Owner]plan.Held, error) {
 	defer g.Close()
 	return g.Held()
 }
+
+// Dropped counts the packets that the limits of the policy have dropped, since it gave or changed them.
+func (a *Agent) Dropped() (packets uint64, err error) {
+	r, err := a.Scope.Load()
+	if err != nil {
+		return 0, err
+	}
+	if r.Generation == 0 {
+		return 0, ErrNothingApplied
+	}
+	held, err := a.held(r)
+	for _, h := range held {
+		packets += h.Dropped
+	}
+	return packets, err
+}

@@ -26,6 +26,8 @@ type Controller interface {
 	ClassCounters(ctx context.Context, link string) ([]ClassCount, error)
 	// Rung says in a phrase which mechanism keeps the order on a link.
 	Rung(link string) string
+	// Dropped counts the packets that the limits of the policy have dropped, since Apply gave them.
+	Dropped() (uint64, error)
 	// NoLimits says why this kernel can not hold what a workload sends to a limit by a
 	// method; "" where it can.
 	NoLimits(ctx context.Context, by policy.Method) string

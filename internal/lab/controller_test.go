@@ -308,6 +308,8 @@ func (c *rawController) Reset(context.Context) error {
 	return errors.Join(err, c.netns.Close())
 }
 
+func (c *rawController) Dropped() (uint64, error) { return 0, nil }
+
 func (c *rawController) ClassCounters(_ context.Context, name string) ([]ClassCount, error) {
 	if name != c.device.Attrs().Name {
 		return nil, fmt.Errorf("link %s has no policy", name)

@@ -88,6 +88,10 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of b
 	if err != nil {
 		return err
 	}
+	dropped, err := l.droppedBy(arm)
+	if err != nil {
+		return err
+	}
 	b, err := l.watchBulk(ctx, l.toServer, of, arm != "none")
 	if err != nil {
 		return err
@@ -96,7 +100,14 @@ func (l *limitersLab) bulk(ctx context.Context, arm string, repetition int, of b
 	if err != nil {
 		return err
 	}
+	droppedNow, err := l.droppedBy(arm)
+	if err != nil {
+		return err
+	}
 	suffix := of.suffix
+	if _, weirs := weirs[arm]; weirs {
+		l.measured(arm, "limit_drops"+suffix, "", float64(droppedNow-dropped))
+	}
 	l.measured(arm, "marks"+suffix, "", float64(now-marked))
 	l.measured(arm, "mbit"+suffix, "Mbit/s", b.trace.Mbit(b.start, b.end))
 	l.measured(arm, "retransmits"+suffix, "", float64(b.again.Segments))
@@ -123,6 +134,14 @@ func (l *limitersLab) offered(ctx context.Context) error {
 	l.measured("none", "mbit_offered", "Mbit/s", b.trace.Mbit(b.start, b.end))
 	l.measured("none", "rr_p99_ms_offered", "ms", b.latency.P99.Seconds()*1e3)
 	return nil
+}
+
+// droppedBy is how many packets the limit of an arm has dropped since it is there, by Weir's own count; 0 of others' means.
+func (l *limitersLab) droppedBy(arm string) (uint64, error) {
+	if _, weirs := weirs[arm]; !weirs {
+		return 0, nil
+	}
+	return l.Controller.Dropped()
 }
 
 // ecn has TCP at both ends ask for marks of congestion, or not.

@@ -18,6 +18,7 @@ type limitersRun struct {
 	free            float64 // Mbit/s without a limit
 	many, one       float64 // Mbit/s under Weir's: 32 flows, and one
 	again, needless float64 // segments
+	dropped         float64 // by the limit
 	idle, beside    float64 // ms
 }
 
@@ -47,6 +48,7 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 			l.measured("weir", "mbit"+suffix, "Mbit/s", mbit)
 			l.measured("weir", "retransmits"+suffix, "", r.again)
 			l.measured("weir", "retransmits_needless"+suffix, "", r.needless)
+			l.measured("weir", "limit_drops"+suffix, "", r.dropped)
 		}
 		l.measured("weir", "rr_alone_p99_ms", "ms", r.idle)
 		l.measured("weir", "rr_idle_p99_ms", "ms", 1e3) // nothing is compared with it
@@ -72,7 +74,9 @@ func TestLimitersClaims(t *testing.T) {
 		"32 flows get more":          {func(r *limitersRun) { r.many = 101.1 }, nil, "kept broken kept kept kept"},
 		"one flow gets less":         {func(r *limitersRun) { r.one = 98.9 }, nil, "kept broken kept kept kept"},
 		"the line is hardly more":    {func(r *limitersRun) { r.free = 124 }, nil, "kept open open open kept"},
-		"a segment is sent again":    {func(r *limitersRun) { r.again = 1 }, nil, "kept kept broken kept kept"},
+		"a segment is dropped":       {func(r *limitersRun) { r.again, r.dropped = 1, 1 }, nil, "kept kept broken kept kept"},
+		"one is lost elsewhere":      {func(r *limitersRun) { r.again = 1 }, nil, "kept kept kept kept kept"},
+		"one waits and is not lost":  {func(r *limitersRun) { r.dropped = 1 }, nil, "kept kept kept kept kept"},
 		"one that had arrived":       {func(r *limitersRun) { r.again, r.needless = 1, 1 }, nil, "kept kept broken kept kept"},
 		"requests wait":              {func(r *limitersRun) { r.beside = 0.16 }, nil, "kept kept kept broken kept"},
 		"an ifb costs nothing":       {func(r *limitersRun) { r.ifb = 1.1e6 }, nil, "kept kept kept kept broken"},
@@ -98,7 +102,7 @@ func TestLimitersEvidence(t *testing.T) {
 	for i, want := range []string{
 		"median 0.980, from 0.900 to 0.980 over 3 pairs",
 		"with 32: median 99.9, from 95 to 99.9 % of the limit; with 1: median 100.1, from 100.1 to 100.1 % of the limit; with 32 with ECN: median 99.9, from 95 to 99.9 % of the limit",
-		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, edt 0, weir 6 (3 had arrived)",
+		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, edt 0, weir 6 (3 had arrived); Weir's limit dropped 0",
 		"median 1.400, from 1.400 to 3.000 over 3 pairs; 1200 requests each time",
 		"median 0.400, from 0.400 to 0.400 over 3 pairs; published: 0.36",
 	} {

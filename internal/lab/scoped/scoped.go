@@ -87,6 +87,9 @@ func (c *Controller) ClassCounters(_ context.Context, link string) ([]lab.ClassC
 // Rung names the mechanism that keeps the order on a link.
 func (c *Controller) Rung(link string) string { return c.agent.Rung(link) }
 
+// Dropped counts what the limits of the policy have dropped.
+func (c *Controller) Dropped() (uint64, error) { return c.agent.Dropped() }
+
 // NoLimits says what the kernel lacks to hold limits by a method.
 func (c *Controller) NoLimits(ctx context.Context, by policy.Method) string {
 	return c.agent.NoLimit(ctx, by)
