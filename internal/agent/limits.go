@@ -61,5 +61,7 @@ func (a *Agent) howLimited(ctx context.Context, r *state.Record) (plan.LimitRung
 		return err
 	})
 	p = withSets(p, r.Sets)
-	return plan.HowLimited(p, f), plan.HowReceived(p, f), err
+	received := plan.HowReceived(p, f)
+	received.Follow(p, queuesOf(r), f.Features)
+	return plan.HowLimited(p, f), received, err
 }

@@ -37,10 +37,7 @@ func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (plan.Live, 
 	if lacks := f.NoLimits(); t.receives() && len(lacks) > 0 {
 		return plan.Live{}, fmt.Errorf("%w: %s, and nothing else holds what sockets receive", ErrNoLimits, lacks[0])
 	}
-	queues := make(map[string]plan.Queue, len(r.Links))
-	for name, l := range r.Links {
-		queues[name] = l.Queue
-	}
+	queues := queuesOf(r)
 	if t.receives() && t.ByIngress == policy.MethodEDT {
 		if why := plan.NoAnswers(queues, f); why != "" {
 			return plan.Live{}, fmt.Errorf("%w: %s", ErrNoTimes, why)
@@ -51,4 +48,13 @@ func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (plan.Live, 
 		return how, fmt.Errorf("%w: %s", ErrNoLimits, why)
 	}
 	return how, nil
+}
+
+// queuesOf are the queues of the links under contract.
+func queuesOf(r *state.Record) map[string]plan.Queue {
+	queues := make(map[string]plan.Queue, len(r.Links))
+	for name, l := range r.Links {
+		queues[name] = l.Queue
+	}
+	return queues
 }

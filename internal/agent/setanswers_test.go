@@ -72,6 +72,8 @@ func TestSetAnswers(t *testing.T) {
 			held("ingress at most 10Mbit", "answers wait where links keep times already")
 			if s := status(t, b.Agent); !slices.ContainsFunc(s.Promises, func(j plan.Judgement) bool { return strings.HasPrefix(j.Evidence, "read back: at most 10Mbit by edt;") }) {
 				t.Errorf("none is held by edt: %+v", s.Promises)
+			} else if _, received, err := b.howLimited(t.Context(), record(t, b.Agent)); name == "cgroup" && (err != nil || received[s.Sets[0].Name].Method != policy.MethodEDT) {
+				t.Errorf("explain tells of %v, %v", received, err)
 			}
 			do(waits)
 			if d := b.apply(t, bare); len(d) == 0 {

@@ -96,9 +96,7 @@ func (w *Want) liveLimits(p *policy.Policy, explicit []Explicit, f Features) []E
 	why := ""
 	w.Live, why = LiveOn(queues, f)
 	whyNot := NoAnswers(queues, f)
-	if whyNot == "" {
-		w.Received.follow(p)
-	}
+	w.Received.Follow(p, queues, f)
 	explicit = slices.Clone(explicit)
 	for i := range explicit {
 		name, of := explicit[i].Name, &explicit[i].Contract

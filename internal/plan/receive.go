@@ -70,7 +70,7 @@ func HowReceived(p *policy.Policy, f Facts) ReceiveRungs {
 		}
 		rung, _ := ChooseReceive(limit, p.Links, divided, f)
 		if free {
-			rung.Why = "the best here: links keep no times of departure already"
+			rung.Why = "the best here: links do not keep times of departure, and weir set gives them no queue"
 		}
 		rung.Method = cmp.Or(rung.Method, policy.MethodPace)
 		all[w.Name] = rung
@@ -83,8 +83,12 @@ func besideAuto(w policy.Workload) bool {
 	return w.Beside && w.Contract.Ingress.Method == policy.MethodAuto
 }
 
-// follow puts those that take links as they are on the rung of answers that wait, which all links keep.
-func (r ReceiveRungs) follow(p *policy.Policy) {
+// Follow puts those that take links as they are on the rung of answers that wait, where all links have queues that
+// keep them.
+func (r ReceiveRungs) Follow(p *policy.Policy, queues map[string]Queue, f Features) {
+	if NoAnswers(queues, f) != "" {
+		return
+	}
 	for _, w := range p.Workloads {
 		if _, limited := r[w.Name]; limited && besideAuto(w) {
 			r[w.Name] = LimitRung{policy.MethodEDT, becauseOf(false, nil), receiveLadder[0].lacks}
