@@ -362,8 +362,8 @@ static __always_inline __u64 expected(__u64 due, __u64 now, __u64 wire, __u64 sh
  */
 static __always_inline __u64 may_offer(struct budget *b, __u64 now)
 {
-	__u64 each = SEGMENT * SECOND / b->limit, until = most(once(&b->offered), now), half = b->stream_depth / 2;
-	__u64 n = least(most((half - least(half, until - now)) / each, OFFER_LEAST), OFFER_MOST);
+	__u64 each = SEGMENT * SECOND / b->limit, until = most(once(&b->offered), now), part = b->stream_depth / 4;
+	__u64 n = least(most((part - least(part, until - now)) / each, OFFER_LEAST), OFFER_MOST);
 
 	b->offered = least(until + n * each, now + b->stream_depth);
 	return n;

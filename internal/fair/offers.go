@@ -13,10 +13,11 @@ type Offers struct {
 }
 
 // Segments says how many segments the next connection is offered now, in ns, below a limit in bytes a second whose bucket
-// collects for so many ns: ten while half of the bucket has room for them, and two beyond that.
+// collects for so many ns: ten while a quarter of the bucket has room for them, and two beyond that.
 func (o *Offers) Segments(now, limit, depth uint64) uint64 {
 	each, until := Segment*second/limit, max(o.until, now)
-	room := depth/2 - min(depth/2, until-now)
+	part := depth / 4
+	room := part - min(part, until-now)
 	n := min(max(room/each, offerLeast), offerMost)
 	o.until = min(until+n*each, now+depth)
 	return n

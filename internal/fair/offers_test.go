@@ -16,10 +16,10 @@ func TestOffers(t *testing.T) {
 	for range 32 {
 		all[o.Segments(second, limit, StreamBurst)]++
 	}
-	if all[offerMost] != 9 || all[offerLeast] != 23 {
+	if all[offerMost] != 4 || all[offerLeast] != 27 {
 		t.Errorf("32 that begin at once are offered, by segments: %v", all)
 	}
-	for _, c := range []struct{ after, want uint64 }{{50e6, 2}, {60e6, 4}, {64e6, 7}, {70e6, 10}, {second, 10}} {
+	for _, c := range []struct{ after, want uint64 }{{66e6, 2}, {70e6, 4}, {74e6, 7}, {78e6, 10}, {second, 10}} {
 		o := o
 		if got := o.Segments(second+c.after, limit, StreamBurst); got != c.want {
 			t.Errorf("%d ms later one is offered %d segments, want %d", c.after/1e6, got, c.want)
