@@ -82,7 +82,8 @@ func TestCostLab(t *testing.T) {
 }
 
 // TestProbeAgreesWithOpenssl has both compute by turns on the CPU that handles a constant load of packets: the part that
-// openssl speed does there of what it does alone is what the loop says that it was left with. The time in user mode that openssl
+// openssl speed does there of what it does alone is what the loop says that it was left with. Turns are short, as what
+// packets take of a CPU is not the same from one second to the next. The time in user mode that openssl
 // tells as well is found by the kernel's tick, which comes more often into some interrupts than into others.
 func TestProbeAgreesWithOpenssl(t *testing.T) {
 	testutil.Needs(t, "root", "cgroup2")
@@ -112,23 +113,21 @@ func TestProbeAgreesWithOpenssl(t *testing.T) {
 	ctx := context.Background()
 	paced := l.toSink
 	paced.Pace = meteredPackets * meteredSize * 8
-	const rounds, seconds = 6, 2
+	const rounds = 6
 	var theirs, ours []float64
 	for range rounds {
-		alone := opensslDoes(t, openssl, l.cpu, seconds)
+		alone := startOpenssl(t, openssl, l.cpu, time.Second).rate(t)
 		if err := l.sender.Flood(ctx, paced, 1, meteredSize); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(settle)
-		beside := opensslDoes(t, openssl, l.cpu, seconds)
-		loop, err := observe.Loop(ctx, l.cpu, seconds*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		beside := startOpenssl(t, openssl, l.cpu, 4*time.Second)
+		left := beside.byTurns(t, l.cpu)
+		rate := beside.rate(t)
 		if _, err := l.sender.Stop(ctx); err != nil {
 			t.Fatal(err)
 		}
-		theirs, ours = append(theirs, 100*beside/alone), append(ours, loop.EffectivePercent())
+		theirs, ours = append(theirs, 100*rate/alone), append(ours, left)
 	}
 	t.Logf("openssl speed computes for %.1f %%, the loop for %.1f", theirs, ours)
 	if theirs, ours := report.Summarise("%", theirs).Median, report.Summarise("%", ours).Median; math.Abs(theirs-ours) > 3 {
@@ -136,8 +135,16 @@ func TestProbeAgreesWithOpenssl(t *testing.T) {
 	}
 }
 
-// opensslDoes is how many operations openssl speed does on a CPU in some seconds.
-func opensslDoes(t *testing.T, openssl string, cpu, seconds int) float64 {
+// opensslRun is openssl speed, computing on one CPU for a time by its own clock.
+type opensslRun struct {
+	cmd     *exec.Cmd
+	out     bytes.Buffer
+	runs    time.Duration
+	stopped time.Duration // of these
+}
+
+// startOpenssl starts it on a CPU for whole seconds.
+func startOpenssl(t *testing.T, openssl string, cpu int, runs time.Duration) *opensslRun {
 	t.Helper()
 	runtime.LockOSThread() // whose CPUs the child inherits
 	defer runtime.UnlockOSThread()
@@ -146,21 +153,52 @@ func opensslDoes(t *testing.T, openssl string, cpu, seconds int) float64 {
 	if err := errors.Join(unix.SchedGetaffinity(0, &all), unix.SchedSetaffinity(0, &one)); err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	cmd := exec.Command(openssl, "speed", "-seconds", strconv.Itoa(seconds), "-bytes", "16384", "-evp", "aes-256-cbc")
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := errors.Join(cmd.Start(), unix.SchedSetaffinity(0, &all), cmd.Wait()); err != nil {
-		t.Fatalf("%v: %s", err, &out)
+	o := &opensslRun{runs: runs}
+	o.cmd = exec.Command(openssl, "speed", "-seconds", strconv.Itoa(int(runs.Seconds())), "-bytes", "16384", "-evp", "aes-256-cbc")
+	o.cmd.Stdout, o.cmd.Stderr = &o.out, &o.out
+	if err := errors.Join(o.cmd.Start(), unix.SchedSetaffinity(0, &all)); err != nil {
+		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`blocks: ([0-9]+) `).FindSubmatch(out.Bytes())
+	return o
+}
+
+// byTurns stops it again and again while the loop runs, and returns the percentage that the loop was left with.
+func (o *opensslRun) byTurns(t *testing.T, cpu int) float64 {
+	t.Helper()
+	const turn = 200 * time.Millisecond
+	var sum, weight float64
+	for began := time.Now(); time.Since(began) < o.runs-3*turn; {
+		time.Sleep(turn)
+		stop := time.Now()
+		if err := o.cmd.Process.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		loop, err := observe.Loop(t.Context(), cpu, turn)
+		if err := errors.Join(err, o.cmd.Process.Signal(unix.SIGCONT)); err != nil {
+			t.Fatal(err)
+		}
+		o.stopped += time.Since(stop)
+		sum += loop.EffectivePercent() * loop.Elapsed.Seconds()
+		weight += loop.Elapsed.Seconds()
+	}
+	return sum / weight
+}
+
+// rate waits for its end, and returns how many operations it did a second while it was not stopped.
+func (o *opensslRun) rate(t *testing.T) float64 {
+	t.Helper()
+	if err := o.cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, &o.out)
+	}
+	m := regexp.MustCompile(`blocks: ([0-9]+) `).FindSubmatch(o.out.Bytes())
 	if m == nil {
-		t.Fatalf("openssl speed says %s", &out)
+		t.Fatalf("openssl speed says %s", &o.out)
 	}
 	done, err := strconv.ParseFloat(string(m[1]), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return done
+	return done / (o.runs - o.stopped).Seconds()
 }
 
 // affinity is on how many CPUs this process may run.
