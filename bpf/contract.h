@@ -349,7 +349,8 @@ struct paced {
 	__u32 clamp;   /* what its congestion window was clamped to before we did that; 0: we have not */
 	__u8 held;     /* it has had all of its share */
 	__u8 app_limited; /* it has not, as there was no more to send */
-	__u16 late;    /* something came later than it was due, since it was looked at */
+	__u8 late;     /* something came later than it was due, since it was looked at */
+	__u8 waits;    /* what it answers waits, so that it is held back from its first packet on */
 	__u64 share;   /* the least of its shares when it was looked at last, bytes a second on the wire */
 	__u64 due;     /* when what it got so far would have come at that, ns: what it answers waits for it */
 	__u64 answered; /* when it last sent by a link where that waits, ns */

@@ -101,7 +101,7 @@ static __always_inline __u64 gap(struct budget *b, struct flow *f)
 
 static __always_inline bool newcomer(struct budget *b, struct flow *f)
 {
-	return f->fresh >= NEWCOMER || f->fresh * cut(b) >= b->tick_bytes;
+	return f->fresh >= (f->held ? SEGMENT + 1 : NEWCOMER) || f->fresh * cut(b) >= b->tick_bytes;
 }
 
 /* slacks is how many of them a limit keeps in mind of what was sent. */
@@ -345,6 +345,9 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 /* spare is what a line of a share makes up for after a pause, ns. */
 static __always_inline __u64 spare(__u64 share) { return most(LINE_SPARE, 2 * SEGMENT * SECOND / share); }
 
+/* holds is fair.Line.Holds: a connection has had all of its share. What comes first is what it was offered with its handshake. */
+static __always_inline bool holds(__u64 due, __u64 now, __u64 share) { return !due || now < due + spare(share); }
+
 /*
  * expected is fair.Line.Expect: when a line of a share would have brought all that a connection got, of which it has so
  * many bytes now.
@@ -416,18 +419,22 @@ __noinline int charge(struct budget *b, struct budget *up, struct flow *f, __u64
 	return 0;
 }
 
-/* cut_pace is the first part of fair.Budget.Pace: the flow is to have its share now. */
-static __always_inline void cut_pace(struct budget *b, struct flow *f)
+/* stay lets a flow's vote stand for so many ns at least, until when the flow sends no more. */
+static __always_inline void stay(struct budget *b, struct flow *f, __u64 ns)
 {
-	__u64 need, due;
+	__u64 need = ticks(b, ns), due = once(&f->due);
 
-	f->load = cut(b);
-	need = ticks(b, 2 * gap(b, f));
-	due = once(&f->due);
 	if (!stands(b, f) || due - once(&b->tick) >= need || !begins_vote(f))
 		return;
 	cast(b, f, f->vote, need);
 	ends_vote(f);
+}
+
+/* cut_pace is the first part of fair.Budget.Pace: the flow is to have its share now. */
+static __always_inline void cut_pace(struct budget *b, struct flow *f)
+{
+	f->load = cut(b);
+	stay(b, f, 2 * gap(b, f));
 }
 
 /* pace_of is fair.Budget.Pace: the flow's share, in bytes per second on the wire. */

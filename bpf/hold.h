@@ -175,7 +175,8 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 /*
  * unpaced tells what TCP does not hold back: connections that nobody paces; and the
  * first packets of any, which pass until connections that come and go have taken more
- * than a limit gives. Patience is how many bytes one may send before it is paced.
+ * than a limit gives: where answers wait it is held back from the first. Patience is how many bytes one may send before
+ * it is paced.
  */
 static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now, __u64 patience)
 {
@@ -186,7 +187,7 @@ static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now, 
 		p->unpaced += l->wire;
 	if (p->unpaced >= patience)
 		return true;
-	if (p->sent >= NEWCOMER)
+	if (p->waits || p->sent >= NEWCOMER)
 		return false;
 	each_budget(l, i, b) {
 		if (once(&b->sent) >= 4 * (b->limit / 32))

@@ -14,6 +14,7 @@
 #include "hold.h"
 #include "resolve.h"
 #include "segments.h"
+#include "shares.h"
 
 /*
  * Where two segments of a connection take longer, ns, those of all are a good part of what a bucket holds: so that
@@ -62,20 +63,70 @@ static __always_inline struct paced *window_of(struct bpf_sock *sk)
 }
 
 /*
+ * await looks at a connection before its packet is charged: whether what it answers waits, and has held it to its share.
+ * It is global, as expect is.
+ */
+__noinline int await(struct paced *p, __u64 now, bool answers)
+{
+	if (!p)
+		return 0;
+	if (!p->answered && answers) /* until it is known by which links it answers */
+		p->answered = now;
+	if (!p->share) /* its line begins */
+		p->due = 0;
+	p->waits = answers_wait(p, now);
+	p->held = p->waits && holds(p->due, now, p->share);
+	p->app_limited = p->waits && !p->held; /* it was asked for more */
+	return 0;
+}
+
+/* find_share finds the share of a connection that window has not looked at yet. */
+static __always_inline void find_share(struct paced *p)
+{
+	struct leave leave = {};
+
+	find_leave(p, &leave);
+	p->share = leave.share;
+}
+
+/* stay_until_due lets the votes of a connection stand until what it answers now has left, and come back as more to answer. */
+static __always_inline void stay_until_due(struct paced *p, __u64 now)
+{
+	struct budget *b;
+	struct stake *s;
+	__u32 i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < STAKES && taken(&p->stakes[i]); i++) {
+		s = &p->stakes[i];
+		b = budget_in(s);
+		if (b && s->charged == now)
+			stay(b, &s->flow, p->due - now + p->nearest);
+	}
+}
+
+/*
  * expect says when a line of a connection's share would have brought what it gets now: ahead of the clock by what came
  * too early, and behind it by no more than a pause is worth. A bucket that was emptied, as by connections that begin
  * together, fills again because the line is slower until then. Who is held votes for no less because of that.
+ *
+ * It is global: so the kernel proves it once, and not for each path that leads to it.
  */
-static __always_inline void expect(struct paced *p, struct load *l, __u64 now)
+__noinline int expect(struct paced *p, __u64 now, __u64 wire, bool low)
 {
-	__u64 wire = l->wire;
-
-	if (!p->share || l->wire <= BARE || !answers_wait(p, now))
-		return;
-	if (l->low && p->share >= 2 * SEGMENT * SECOND / COARSE)
+	if (!p || !p->waits || wire <= BARE)
+		return 0;
+	if (!p->share)
+		find_share(p);
+	if (!p->share)
+		return 0;
+	if (low && p->share >= 2 * SEGMENT * SECOND / COARSE)
 		wire += wire / 2;
 	p->late |= now > p->due;
 	p->due = expected(p->due, now, wire, p->share);
+	if (p->due > now)
+		stay_until_due(p, now);
+	return 0;
 }
 
 SEC("cgroup_skb/ingress")
@@ -87,7 +138,6 @@ int socket_ingress(struct __sk_buff *skb)
 	struct bpf_sock *sk;
 	struct paced *p;
 	__u32 limited;
-	bool waits;
 	__u64 now;
 
 	opaque(l);
@@ -107,18 +157,15 @@ int socket_ingress(struct __sk_buff *skb)
 	p = window_of(sk);
 	if (sk && is_tcp(sk) && sk->state == BPF_TCP_LISTEN)
 		note_handshake(now, l->budgets);
-	if (p && !p->answered && limited & ANSWERS) /* until it is known by which links it answers */
-		p->answered = now;
-	if (p)
+	if (p) {
+		await(p, now, limited & ANSWERS);
 		l->own = restrained(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
+	}
 	if (hold_unpaced(skb, l, now) == DROP)
 		return REFUSE;
 	if (p) {
-		waits = p->share && answers_wait(p, now);
-		p->held = waits && now < p->due + spare(p->share);
-		p->app_limited = waits && !p->held; /* it was asked for more */
 		charge_stakes(p, l, now, l->own);
-		expect(p, l, now);
+		expect(p, now, l->wire, l->low);
 	}
 	return PASS;
 }

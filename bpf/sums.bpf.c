@@ -13,7 +13,7 @@
 /* What the tests hand in as a packet. */
 struct step {
 	__u64 now;   /* ns */
-	__u64 value; /* bytes, or a round trip in ns */
+	__u64 value; /* bytes, or a time in ns */
 	__u64 flow;
 	__u64 bloc; /* whether the flow is in the bloc */
 };
@@ -87,6 +87,19 @@ int sum_pace(struct __sk_buff *skb)
 	inherit(a.b, a.up);
 	a.f->window = a.step.value;
 	return pace_of(a.b, a.f);
+}
+
+/* Returns the load. */
+SEC("tc")
+int sum_stay(struct __sk_buff *skb)
+{
+	struct about a;
+
+	if (!at(skb, &a))
+		return 0;
+	inherit(a.b, a.up);
+	stay(a.b, a.f, a.step.value);
+	return load_of(a.b);
 }
 
 /* Returns whether a datagram passes. */

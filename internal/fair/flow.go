@@ -15,7 +15,7 @@ const (
 type Flow struct {
 	Window uint64 // over which its use is measured, ns: its round trip; a tick at least
 	Exact  bool   // something else holds it to its share: it counts as no more than that
-	Held   bool   // and does so now: it counts as no less, if it uses half of it
+	Held   bool   // and does so now: it counts as no less, if it uses half of it, and as soon as it has sent more than a segment
 	// AppLimited says that its application had no more to send, so that nothing else kept
 	// it from its share.
 	AppLimited bool
@@ -40,7 +40,7 @@ type Flow struct {
 func (b *Budget) Pace(f *Flow) uint64 {
 	b.inherit()
 	f.load = b.Cut()
-	b.prolong(f)
+	b.Stay(f, 2*b.gap(f)) // at a pace that was cut after the vote was cast
 	return max(1, min(b.shareAt(f.load), MaxPace))
 }
 
@@ -92,8 +92,14 @@ func (b *Budget) ask(f *Flow, now uint64) {
 	}
 }
 
-// newcomer says whether a flow has sent enough to count: a tick of its share.
-func (b *Budget) newcomer(f *Flow) bool { return f.fresh >= Newcomer || f.fresh*b.Cut() >= b.TickBytes }
+// newcomer says whether a flow has sent enough to count: a tick of its share, or more than it may before it is held back.
+func (b *Budget) newcomer(f *Flow) bool {
+	enough := uint64(Newcomer)
+	if f.Held {
+		enough = Segment + 1
+	}
+	return f.fresh >= enough || f.fresh*b.Cut() >= b.TickBytes
+}
 
 // use is the part of its share that a flow has used since its vote, age ns ago.
 // From packet to packet it is Unit for a greedy flow, however few
@@ -132,9 +138,9 @@ func (b *Budget) elect(f *Flow, now, said, hold uint64) {
 	f.since, f.used, f.fresh = now, 0, 0
 }
 
-// prolong lets a vote stand for two packets at a pace that was cut after it was cast.
-func (b *Budget) prolong(f *Flow) {
-	need := b.ticks(2 * b.gap(f))
+// Stay lets a flow's vote stand for a time in ns at least, until when the flow sends no more.
+func (b *Budget) Stay(f *Flow, ns uint64) {
+	need := b.ticks(ns)
 	if b.stands(f) && f.due-b.tick < need {
 		b.cast(f, f.vote, need)
 	}

@@ -48,6 +48,8 @@ func TestVote(t *testing.T) {
 		{"newcomer with few bytes", Flow{}, 0, 0},
 		{"newcomer with ten segments", Flow{fresh: 9 * Segment}, 0, One},
 		{"newcomer among a hundred", Flow{}, 100 * One, One},
+		{"newcomer that is held, with a segment", Flow{Held: true}, 0, 0},
+		{"newcomer that is held, with more", Flow{Held: true, fresh: 1}, 0, One},
 		{"back from a pause", Flow{said: One, vote: One, since: now - 1_000_000}, 0, One},
 		{"was modest before it", Flow{said: One / 3, vote: One / 3, since: now - 1_000_000}, 0, 0},
 	} {
@@ -143,6 +145,7 @@ func TestLoadIsTheSumOfTheVotes(t *testing.T) {
 		flows := make([]Flow, rapid.IntRange(1, 6).Draw(t, "flows"))
 		for i := range flows {
 			flows[i].Exact, flows[i].AppLimited = rapid.Bool().Draw(t, "exact"), rapid.Bool().Draw(t, "app-limited")
+			flows[i].Held = rapid.Bool().Draw(t, "held")
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			f := &flows[rapid.IntRange(0, len(flows)-1).Draw(t, "flow")]
@@ -154,6 +157,9 @@ func TestLoadIsTheSumOfTheVotes(t *testing.T) {
 				}
 			} else {
 				b.Packet(f, now, legalPacket.Draw(t, "wire"))
+			}
+			if rapid.Bool().Draw(t, "answers wait") {
+				b.Stay(f, rapid.Uint64Range(0, 10*second).Draw(t, "for"))
 			}
 			holdsVotes(t, b, flows, b.Unit)
 		}

@@ -10,7 +10,7 @@ const (
 // A Line says when a rate would have brought all that a connection got. What it answers waits
 // for that: so its sender goes on at that rate, and nothing that comes has to wait.
 type Line struct {
-	Due uint64 // ns; 0: nothing has come yet, and what comes first is no less than what was offered with the handshake
+	Due uint64 // ns; 0: nothing has come yet
 	// Late says that something came later than that. Who wants to be held to the rate asks for
 	// more then: it may be that nothing waits.
 	Late bool
@@ -27,8 +27,8 @@ func (l *Line) Expect(now, wire, share uint64) {
 }
 
 // Holds says that a connection has had all of its share: the line was never idle for longer
-// than is made up for.
-func (l *Line) Holds(now, share uint64) bool { return now < l.Due+spare(share) }
+// than is made up for. What comes first is what it was offered with its handshake.
+func (l *Line) Holds(now, share uint64) bool { return l.Due == 0 || now < l.Due+spare(share) }
 
 func spare(share uint64) uint64 { return max(lineSpare, 2*Segment*second/share) }
 

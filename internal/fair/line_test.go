@@ -79,6 +79,7 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 		b.Packet(&r.Flow, now, a.bytes)
 		r.Expect(now, a.bytes, r.share)
 		leaves := max(now, r.Due)
+		b.Stay(&r.Flow, leaves-now+r.nearest)
 		r.measured += (r.rtt + leaves - now) / 8
 		r.measured -= r.measured / 8
 		r.Window = r.measured
@@ -153,6 +154,36 @@ func TestAnswersThatWait(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestWhoWaitsCounts: connections that begin with two segments each count from then on, though they get no more until their
+// answers have left, which takes longer than votes stand.
+func TestWhoWaitsCounts(t *testing.T) {
+	const limit, n, half = 1_250_000, 32, Segment - 100 // a window is not quite two segments
+	b := NewBudget(limit, second)
+	var last uint64
+	for i := range uint64(n) {
+		f, l, now := Flow{Exact: true}, Line{}, second+i
+		for range 2 {
+			f.Held = l.Holds(now, b.Share())
+			b.Packet(&f, now, half)
+			l.Expect(now, half, limit/n)
+			b.Stay(&f, l.Due-now)
+		}
+		last = l.Due
+	}
+	for now := uint64(second); now <= last; now += b.Tick {
+		if b.advance(now); b.Load != n*One {
+			t.Fatalf("%d of %d count after %d ms, when answers wait for %d", b.Load/One, n, (now-second)/1e6, (last-now)/1e6)
+		}
+	}
+	for range 3 {
+		last += b.Tick
+		b.advance(last)
+	}
+	if b.Load != 0 {
+		t.Errorf("%d count who have sent no more", b.Load/One)
 	}
 }
 

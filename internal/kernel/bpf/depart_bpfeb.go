@@ -60,7 +60,8 @@ type departPaced struct {
 	Clamp      uint32
 	Held       uint8
 	AppLimited uint8
-	Late       uint16
+	Late       uint8
+	Waits      uint8
 	Share      uint64
 	Due        uint64
 	Answered   uint64

@@ -154,7 +154,8 @@ type limitPaced struct {
 	Clamp      uint32
 	Held       uint8
 	AppLimited uint8
-	Late       uint16
+	Late       uint8
+	Waits      uint8
 	Share      uint64
 	Due        uint64
 	Answered   uint64

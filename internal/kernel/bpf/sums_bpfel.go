@@ -88,6 +88,7 @@ const (
 	sumsProgSumLine     = "sum_line"
 	sumsProgSumOffer    = "sum_offer"
 	sumsProgSumPace     = "sum_pace"
+	sumsProgSumStay     = "sum_stay"
 	sumsProgSumStream   = "sum_stream"
 )
 
@@ -138,6 +139,7 @@ type sumsProgramSpecs struct {
 	SumLine     *ebpf.ProgramSpec `ebpf:"sum_line"`
 	SumOffer    *ebpf.ProgramSpec `ebpf:"sum_offer"`
 	SumPace     *ebpf.ProgramSpec `ebpf:"sum_pace"`
+	SumStay     *ebpf.ProgramSpec `ebpf:"sum_stay"`
 	SumStream   *ebpf.ProgramSpec `ebpf:"sum_stream"`
 }
 
@@ -207,6 +209,7 @@ type sumsPrograms struct {
 	SumLine     *ebpf.Program `ebpf:"sum_line"`
 	SumOffer    *ebpf.Program `ebpf:"sum_offer"`
 	SumPace     *ebpf.Program `ebpf:"sum_pace"`
+	SumStay     *ebpf.Program `ebpf:"sum_stay"`
 	SumStream   *ebpf.Program `ebpf:"sum_stream"`
 }
 
@@ -217,6 +220,7 @@ func (p *sumsPrograms) Close() error {
 		p.SumLine,
 		p.SumOffer,
 		p.SumPace,
+		p.SumStay,
 		p.SumStream,
 	)
 }
