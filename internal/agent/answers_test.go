@@ -74,7 +74,7 @@ func TestReceiveByTimes(t *testing.T) {
 		flows            string
 		ecn              bool
 	}{
-		{0, 0, 10, "1", false}, {0, 0, 20, "8", false}, {0, 0, 20, "8", true}, {0, 0, 300, "8", false}, {1, 0, 20, "8", false},
+		{0, 0, 1, "1", false}, {0, 0, 1, "8", false}, {0, 0, 10, "1", false}, {0, 0, 20, "8", false}, {0, 0, 20, "8", true}, {0, 0, 300, "8", false}, {1, 0, 20, "8", false},
 		{5, 0, 20, "8", false}, {5, 2, 20, "1", false}, {20, 0, 10, "8", false}, {100, 0, 20, "8", false},
 	} {
 		if testing.Short() && (c.ms > 20 || c.mbit > 20) {
