@@ -291,15 +291,18 @@ static __always_inline __u64 toll(struct budget *b, struct load *l)
 
 /*
  * admit asks the buckets of all budgets, and takes from all of them or from none:
- * from what is paid already where there is enough.
+ * from what is paid already where there is enough. It is global: so the kernel proves it once, and not for each path that
+ * leads to it.
  */
-static __always_inline bool admit(struct __sk_buff *skb, struct load *l, __u64 now)
+__noinline int admit(struct __sk_buff *skb, struct load *l, __u64 now)
 {
 	bool marked;
 	struct budget *b;
 	__u64 *credit;
 	__u32 i;
 
+	if (!skb || !l)
+		return false;
 	each_budget(l, i, b) {
 		if (!l->stream && prepaid(credit_at(l, i), weight(b, l)))
 			continue;

@@ -66,11 +66,11 @@ static __always_inline struct paced *window_of(struct bpf_sock *sk)
  * await looks at a connection before its packet is charged: whether what it answers waits, and has held it to its share.
  * It is global, as expect is.
  */
-__noinline int await(struct paced *p, __u64 now, bool answers)
+__noinline int await(struct paced *p, __u64 now, __u32 limited)
 {
 	if (!p)
 		return 0;
-	if (!p->answered && answers) /* until it is known by which links it answers */
+	if (!p->answered && limited & ANSWERS) /* until it is known by which links it answers */
 		p->answered = now;
 	if (!p->share) /* its line begins */
 		p->due = 0;
@@ -158,7 +158,7 @@ int socket_ingress(struct __sk_buff *skb)
 	if (sk && is_tcp(sk) && sk->state == BPF_TCP_LISTEN)
 		note_handshake(now, l->budgets);
 	if (p) {
-		await(p, now, limited & ANSWERS);
+		await(p, now, limited);
 		l->own = restrained(p, l, skb->len + ETH_HLEN, now, NEWCOMER);
 	}
 	if (hold_unpaced(skb, l, now) == DROP)
