@@ -265,6 +265,7 @@ struct budget {
 	__u64 paid;	   /* until when the bucket is paid, 1/16 ns */
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 offered;	   /* when the limit will have brought what handshakes offered, ns */
+	__u64 turn;	   /* when the next connection answers, where answers wait, ns */
 	__u64 total;	   /* bytes before the running tick */
 	__u64 window;	   /* when the running window began, ns */
 	__u64 in_window;   /* bytes in it */
@@ -351,8 +352,11 @@ struct paced {
 	__u8 app_limited; /* it has not, as there was no more to send */
 	__u8 late;     /* something came later than it was due, since it was looked at */
 	__u8 waits;    /* what it answers waits, so that it is held back from its first packet on */
+	__u32 place;   /* of the limit whose share is the least, among its stakes, when it was looked at last */
+	__u32 owed;    /* bytes that it got since it had a turn to answer */
 	__u64 share;   /* the least of its shares when it was looked at last, bytes a second on the wire */
-	__u64 due;     /* when what it got so far would have come at that, ns: what it answers waits for it */
+	__u64 due;     /* when what it got so far would have come at that, ns */
+	__u64 leaves;  /* when it may answer that, ns: what it answers waits for it */
 	__u64 answered; /* when it last sent by a link where that waits, ns */
 	struct stake stakes[STAKES];
 };
@@ -450,13 +454,13 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 88, "flow");
-_Static_assert(sizeof(struct budget) == 240 + 3 * 88 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 248 + 3 * 88 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 88, "stake");
-_Static_assert(sizeof(struct paced) == 120 + STAKES * 104, "paced");
+_Static_assert(sizeof(struct paced) == 136 + STAKES * 104, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

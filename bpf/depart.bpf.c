@@ -326,8 +326,8 @@ static __always_inline void answer(struct __sk_buff *skb, __u64 now)
 	if (!p)
 		return;
 	p->answered = now;
-	if (p->due > now && skb->tstamp < p->due)
-		skb->tstamp = p->due;
+	if (p->leaves > now && skb->tstamp < p->leaves)
+		skb->tstamp = p->leaves;
 }
 
 SEC("tc")

@@ -342,8 +342,25 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 	return u;
 }
 
+/*
+ * take_turn is fair.Turns.Take: when somebody answers whose line is due, after it needed so many ns for what came. Who loses
+ * a race against another CPU answers at the same time.
+ */
+static __always_inline __u64 take_turn(struct budget *b, __u64 due, __u64 took, __u64 load, __u64 may)
+{
+	__u64 next = once(&b->turn), at = most(due, next);
+
+	if (at > due + may)
+		return due;
+	__sync_val_compare_and_swap(&b->turn, next, at + took * ONE / load * 7 / 8);
+	return at;
+}
+
 /* spare is what a line of a share makes up for after a pause, ns. */
 static __always_inline __u64 spare(__u64 share) { return most(LINE_SPARE, 2 * SEGMENT * SECOND / share); }
+
+/* lag is fair.Lag: for how long an answer may wait beyond its line, ns. */
+static __always_inline __u64 lag(__u64 share) { return spare(share) / 2; }
 
 /* holds is fair.Line.Holds: a connection has had all of its share. What comes first is what it was offered with its handshake. */
 static __always_inline bool holds(__u64 due, __u64 now, __u64 share) { return !due || now < due + spare(share); }

@@ -73,7 +73,7 @@ __noinline int await(struct paced *p, __u64 now, __u32 limited)
 	if (!p->answered && limited & ANSWERS) /* until it is known by which links it answers */
 		p->answered = now;
 	if (!p->share) /* its line begins */
-		p->due = 0;
+		p->due = p->leaves = 0;
 	p->waits = answers_wait(p, now);
 	p->held = p->waits && holds(p->due, now, p->share);
 	p->app_limited = p->waits && !p->held; /* it was asked for more */
@@ -87,10 +87,33 @@ static __always_inline void find_share(struct paced *p)
 
 	find_leave(p, &leave);
 	p->share = leave.share;
+	p->place = leave.place;
 }
 
-/* stay_until_due lets the votes of a connection stand until what it answers now has left, and come back as more to answer. */
-static __always_inline void stay_until_due(struct paced *p, __u64 now)
+/*
+ * answer_in_turn says when a connection answers what it got: at once where it is not ahead of its share, and else after
+ * others of that limit. TCP answers every other segment, so there is a turn for two.
+ */
+static __always_inline void answer_in_turn(struct paced *p, __u64 now, __u64 wire)
+{
+	__u32 place = p->place;
+	__u64 at = p->due;
+	struct budget *b;
+
+	p->owed += wire;
+	if (at <= now)
+		p->owed = 0;
+	if (p->owed > SEGMENT && place < STAKES) {
+		b = budget_in(&p->stakes[place]);
+		if (b)
+			at = take_turn(b, at, p->owed * SECOND / p->share, cut(b), lag(p->share));
+		p->owed = 0;
+	}
+	p->leaves = most(p->leaves, at);
+}
+
+/* stay_until_answered lets the votes of a connection stand until what it answers now has left, and come back as more to answer. */
+static __always_inline void stay_until_answered(struct paced *p, __u64 now)
 {
 	struct budget *b;
 	struct stake *s;
@@ -101,7 +124,7 @@ static __always_inline void stay_until_due(struct paced *p, __u64 now)
 		s = &p->stakes[i];
 		b = budget_in(s);
 		if (b && s->charged == now)
-			stay(b, &s->flow, p->due - now + p->nearest);
+			stay(b, &s->flow, p->leaves - now + p->nearest);
 	}
 }
 
@@ -124,8 +147,9 @@ __noinline int expect(struct paced *p, __u64 now, __u64 wire, bool low)
 		wire += wire / 2;
 	p->late |= now > p->due;
 	p->due = expected(p->due, now, wire, p->share);
-	if (p->due > now)
-		stay_until_due(p, now);
+	answer_in_turn(p, now, wire);
+	if (p->leaves > now)
+		stay_until_answered(p, now);
 	return 0;
 }
 

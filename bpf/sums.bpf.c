@@ -148,6 +148,22 @@ int sum_line(struct __sk_buff *skb)
 	return expected(s.bloc, s.now, s.value, s.flow) - s.now;
 }
 
+/*
+ * Returns in how many ns somebody answers: a line's time is in place of the bytes, its share in place of the flow, and when it is
+ * due in place of the bloc.
+ */
+SEC("tc")
+int sum_turn(struct __sk_buff *skb)
+{
+	__u32 limit = 0;
+	struct budget *b = bpf_map_lookup_elem(&budgets, &limit);
+	struct step s;
+
+	if (!b || bpf_skb_load_bytes(skb, 0, &s, sizeof(s)))
+		return 0;
+	return take_turn(b, s.bloc, s.value, cut(b), lag(s.flow)) - s.bloc;
+}
+
 /* Returns how many segments the next connection is offered. */
 SEC("tc")
 int sum_offer(struct __sk_buff *skb)

@@ -178,6 +178,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 		p->own = found;
 	find_leave(p, &leave);
 	p->share = leave.share;
+	p->place = leave.place;
 	if (!leave.share) {
 		put_back(ops, p);
 		return;

@@ -30,6 +30,9 @@ func (l *Line) Expect(now, wire, share uint64) {
 // than is made up for. What comes first is what it was offered with its handshake.
 func (l *Line) Holds(now, share uint64) bool { return l.Due == 0 || now < l.Due+spare(share) }
 
+// Lag is for how long an answer may wait beyond the line, in ns: what comes later by that is made up for.
+func Lag(share uint64) uint64 { return spare(share) / 2 }
+
 func spare(share uint64) uint64 { return max(lineSpare, 2*Segment*second/share) }
 
 // Asks is how much a connection asks for, in bytes: what its share gives in its shortest round

@@ -48,6 +48,7 @@ type linkIngressBudget struct {
 	Paid        uint64
 	StreamsPaid uint64
 	Offered     uint64
+	Turn        uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -211,8 +212,11 @@ type linkIngressPaced struct {
 	AppLimited uint8
 	Late       uint8
 	Waits      uint8
+	Place      uint32
+	Owed       uint32
 	Share      uint64
 	Due        uint64
+	Leaves     uint64
 	Answered   uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

@@ -35,8 +35,11 @@ type openPaced struct {
 	AppLimited uint8
 	Late       uint8
 	Waits      uint8
+	Place      uint32
+	Owed       uint32
 	Share      uint64
 	Due        uint64
+	Leaves     uint64
 	Answered   uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

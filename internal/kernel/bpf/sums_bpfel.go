@@ -41,6 +41,7 @@ type sumsBudget struct {
 	Paid        uint64
 	StreamsPaid uint64
 	Offered     uint64
+	Turn        uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -90,6 +91,7 @@ const (
 	sumsProgSumPace     = "sum_pace"
 	sumsProgSumStay     = "sum_stay"
 	sumsProgSumStream   = "sum_stream"
+	sumsProgSumTurn     = "sum_turn"
 )
 
 // loadSums returns the embedded CollectionSpec for sums.
@@ -141,6 +143,7 @@ type sumsProgramSpecs struct {
 	SumPace     *ebpf.ProgramSpec `ebpf:"sum_pace"`
 	SumStay     *ebpf.ProgramSpec `ebpf:"sum_stay"`
 	SumStream   *ebpf.ProgramSpec `ebpf:"sum_stream"`
+	SumTurn     *ebpf.ProgramSpec `ebpf:"sum_turn"`
 }
 
 // sumsMapSpecs contains maps before they are loaded into the kernel.
@@ -211,6 +214,7 @@ type sumsPrograms struct {
 	SumPace     *ebpf.Program `ebpf:"sum_pace"`
 	SumStay     *ebpf.Program `ebpf:"sum_stay"`
 	SumStream   *ebpf.Program `ebpf:"sum_stream"`
+	SumTurn     *ebpf.Program `ebpf:"sum_turn"`
 }
 
 func (p *sumsPrograms) Close() error {
@@ -222,6 +226,7 @@ func (p *sumsPrograms) Close() error {
 		p.SumPace,
 		p.SumStay,
 		p.SumStream,
+		p.SumTurn,
 	)
 }
 

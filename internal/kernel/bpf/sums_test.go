@@ -83,6 +83,31 @@ func TestSumsOfLines(t *testing.T) {
 	}
 }
 
+// TestSumsOfTurns is TestSums of when connections answer.
+func TestSumsOfTurns(t *testing.T) {
+	testutil.Needs(t, "root", "BPF atomics")
+	var kernel sumsObjects
+	if err := loadSumsObjects(&kernel, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, load := range []uint64{0, 1, 7, 1000} {
+		b := newBudget(plan.Owner{Link: plan.AtSockets}, amount{rate: 10e6})
+		b.Load = load * fair.One
+		put(t, kernel.Budgets, 0, b)
+		turns, now := fair.Turns{}, uint64(1)
+		for n := range 3000 {
+			now += random.Uint64N(4e6)
+			share, took, due := 1+random.Uint64N(20e6), random.Uint64N(20e6), now+random.Uint64N(10e6)
+			want := turns.Take(due, took, max(load, 1)*fair.One, fair.Lag(share))
+			if got := runSum(t, kernel.SumTurn, step{now, took, share, due}); got != want-due {
+				t.Fatalf("step %d, load %d, share %d: %d ns later in the kernel, and %d here", n, load, share, got, want-due)
+			}
+		}
+	}
+}
+
 // A side is what both sums know of one budget.
 type side struct {
 	*fair.Budget

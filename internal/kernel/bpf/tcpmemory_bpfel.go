@@ -97,8 +97,11 @@ type tcpMemoryPaced struct {
 	AppLimited uint8
 	Late       uint8
 	Waits      uint8
+	Place      uint32
+	Owed       uint32
 	Share      uint64
 	Due        uint64
+	Leaves     uint64
 	Answered   uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

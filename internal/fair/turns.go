@@ -1,0 +1,19 @@
+package fair
+
+// Turns are when the connections of one limit answer, where answers wait: one after another. Connections that began
+// together, or were held up together once, would else answer together ever after, and what they ask for come at once.
+type Turns struct {
+	next uint64 // ns: when the next one begins
+}
+
+// Take is when somebody answers whose line is due, in ns, after it needed so many ns for what came: when those have answered
+// whose turn it is then, unless that is later than it may be. Load is what the line's rate is the limit's share of. A
+// turn is an eighth shorter than what comes in it, so that who is late finds one.
+func (t *Turns) Take(due, took, load, may uint64) uint64 {
+	at := max(due, t.next)
+	if at > due+may { // those wait for longer anyway
+		return due
+	}
+	t.next = at + took*One/load*7/8
+	return at
+}
