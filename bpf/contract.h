@@ -265,7 +265,7 @@ struct budget {
 	__u64 paid;	   /* until when the bucket is paid, 1/16 ns */
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 offered;	   /* when the limit will have brought what handshakes offered, ns */
-	__u64 turn;	   /* when the next connection answers, where answers wait, ns */
+	__u64 spaced;	   /* when the next connection has its turn to answer, where answers wait, ns */
 	__u64 total;	   /* bytes before the running tick */
 	__u64 window;	   /* when the running window began, ns */
 	__u64 in_window;   /* bytes in it */

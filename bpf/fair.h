@@ -343,16 +343,16 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 }
 
 /*
- * take_turn is fair.Turns.Take: when somebody answers whose line is due, after it needed so many ns for what came. Who loses
+ * space_out is fair.Spacing.Answer: when somebody answers whose line is due, after it needed so many ns for what came. Who loses
  * a race against another CPU answers at the same time.
  */
-static __always_inline __u64 take_turn(struct budget *b, __u64 due, __u64 took, __u64 load, __u64 may)
+static __always_inline __u64 space_out(struct budget *b, __u64 due, __u64 took, __u64 load, __u64 may)
 {
-	__u64 next = once(&b->turn), at = most(due, next);
+	__u64 next = once(&b->spaced), at = most(due, next);
 
 	if (at > due + may)
 		return due;
-	__sync_val_compare_and_swap(&b->turn, next, at + took * ONE / load * 7 / 8);
+	__sync_val_compare_and_swap(&b->spaced, next, at + took * ONE / load * 7 / 8);
 	return at;
 }
 

@@ -91,10 +91,10 @@ static __always_inline void find_share(struct paced *p)
 }
 
 /*
- * answer_in_turn says when a connection answers what it got: at once where it is not ahead of its share, and else after
+ * answer_apart says when a connection answers what it got: at once where it is not ahead of its share, and else after
  * others of that limit. TCP answers every other segment, so there is a turn for two.
  */
-static __always_inline void answer_in_turn(struct paced *p, __u64 now, __u64 wire)
+static __always_inline void answer_apart(struct paced *p, __u64 now, __u64 wire)
 {
 	__u32 place = p->place;
 	__u64 at = p->due;
@@ -106,7 +106,7 @@ static __always_inline void answer_in_turn(struct paced *p, __u64 now, __u64 wir
 	if (p->owed > SEGMENT && place < STAKES) {
 		b = budget_in(&p->stakes[place]);
 		if (b)
-			at = take_turn(b, at, p->owed * SECOND / p->share, cut(b), lag(p->share));
+			at = space_out(b, at, p->owed * SECOND / p->share, cut(b), lag(p->share));
 		p->owed = 0;
 	}
 	p->leaves = most(p->leaves, at);
@@ -147,7 +147,7 @@ __noinline int expect(struct paced *p, __u64 now, __u64 wire, bool low)
 		wire += wire / 2;
 	p->late |= now > p->due;
 	p->due = expected(p->due, now, wire, p->share);
-	answer_in_turn(p, now, wire);
+	answer_apart(p, now, wire);
 	if (p->leaves > now)
 		stay_until_answered(p, now);
 	return 0;

@@ -153,7 +153,7 @@ int sum_line(struct __sk_buff *skb)
  * due in place of the bloc.
  */
 SEC("tc")
-int sum_turn(struct __sk_buff *skb)
+int sum_space(struct __sk_buff *skb)
 {
 	__u32 limit = 0;
 	struct budget *b = bpf_map_lookup_elem(&budgets, &limit);
@@ -161,7 +161,7 @@ int sum_turn(struct __sk_buff *skb)
 
 	if (!b || bpf_skb_load_bytes(skb, 0, &s, sizeof(s)))
 		return 0;
-	return take_turn(b, s.bloc, s.value, cut(b), lag(s.flow)) - s.bloc;
+	return space_out(b, s.bloc, s.value, cut(b), lag(s.flow)) - s.bloc;
 }
 
 /* Returns how many segments the next connection is offered. */

@@ -41,7 +41,7 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 		to     *receiver
 		answer bool // it is back at the peer
 	}
-	b, turns, random := NewBudget(limit, 0), Turns{}, rand.New(rand.NewSource(1))
+	b, spacing, random := NewBudget(limit, 0), Spacing{}, rand.New(rand.NewSource(1))
 	b.Received = true
 	var queue events
 	order := 0
@@ -80,7 +80,7 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 		r.Expect(now, a.bytes, r.share)
 		leaves := now
 		if r.Due > now {
-			leaves = turns.Take(r.Due, a.bytes*second/r.share, b.Cut(), Lag(r.share))
+			leaves = spacing.Answer(r.Due, a.bytes*second/r.share, b.Cut(), Lag(r.share))
 		}
 		b.Stay(&r.Flow, leaves-now+r.nearest)
 		r.measured += (r.rtt + leaves - now) / 8

@@ -41,7 +41,7 @@ type relimitBudget struct {
 	Paid        uint64
 	StreamsPaid uint64
 	Offered     uint64
-	Turn        uint64
+	Spaced      uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64

@@ -41,7 +41,7 @@ type sumsBudget struct {
 	Paid        uint64
 	StreamsPaid uint64
 	Offered     uint64
-	Turn        uint64
+	Spaced      uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -89,9 +89,9 @@ const (
 	sumsProgSumLine     = "sum_line"
 	sumsProgSumOffer    = "sum_offer"
 	sumsProgSumPace     = "sum_pace"
+	sumsProgSumSpace    = "sum_space"
 	sumsProgSumStay     = "sum_stay"
 	sumsProgSumStream   = "sum_stream"
-	sumsProgSumTurn     = "sum_turn"
 )
 
 // loadSums returns the embedded CollectionSpec for sums.
@@ -141,9 +141,9 @@ type sumsProgramSpecs struct {
 	SumLine     *ebpf.ProgramSpec `ebpf:"sum_line"`
 	SumOffer    *ebpf.ProgramSpec `ebpf:"sum_offer"`
 	SumPace     *ebpf.ProgramSpec `ebpf:"sum_pace"`
+	SumSpace    *ebpf.ProgramSpec `ebpf:"sum_space"`
 	SumStay     *ebpf.ProgramSpec `ebpf:"sum_stay"`
 	SumStream   *ebpf.ProgramSpec `ebpf:"sum_stream"`
-	SumTurn     *ebpf.ProgramSpec `ebpf:"sum_turn"`
 }
 
 // sumsMapSpecs contains maps before they are loaded into the kernel.
@@ -212,9 +212,9 @@ type sumsPrograms struct {
 	SumLine     *ebpf.Program `ebpf:"sum_line"`
 	SumOffer    *ebpf.Program `ebpf:"sum_offer"`
 	SumPace     *ebpf.Program `ebpf:"sum_pace"`
+	SumSpace    *ebpf.Program `ebpf:"sum_space"`
 	SumStay     *ebpf.Program `ebpf:"sum_stay"`
 	SumStream   *ebpf.Program `ebpf:"sum_stream"`
-	SumTurn     *ebpf.Program `ebpf:"sum_turn"`
 }
 
 func (p *sumsPrograms) Close() error {
@@ -224,9 +224,9 @@ func (p *sumsPrograms) Close() error {
 		p.SumLine,
 		p.SumOffer,
 		p.SumPace,
+		p.SumSpace,
 		p.SumStay,
 		p.SumStream,
-		p.SumTurn,
 	)
 }
 

@@ -83,8 +83,8 @@ func TestSumsOfLines(t *testing.T) {
 	}
 }
 
-// TestSumsOfTurns is TestSums of when connections answer.
-func TestSumsOfTurns(t *testing.T) {
+// TestSumsOfSpacing is TestSums of when connections answer.
+func TestSumsOfSpacing(t *testing.T) {
 	testutil.Needs(t, "root", "BPF atomics")
 	var kernel sumsObjects
 	if err := loadSumsObjects(&kernel, nil); err != nil {
@@ -96,12 +96,12 @@ func TestSumsOfTurns(t *testing.T) {
 		b := newBudget(plan.Owner{Link: plan.AtSockets}, amount{rate: 10e6})
 		b.Load = load * fair.One
 		put(t, kernel.Budgets, 0, b)
-		turns, now := fair.Turns{}, uint64(1)
+		spacing, now := fair.Spacing{}, uint64(1)
 		for n := range 3000 {
 			now += random.Uint64N(4e6)
 			share, took, due := 1+random.Uint64N(20e6), random.Uint64N(20e6), now+random.Uint64N(10e6)
-			want := turns.Take(due, took, max(load, 1)*fair.One, fair.Lag(share))
-			if got := runSum(t, kernel.SumTurn, step{now, took, share, due}); got != want-due {
+			want := spacing.Answer(due, took, max(load, 1)*fair.One, fair.Lag(share))
+			if got := runSum(t, kernel.SumSpace, step{now, took, share, due}); got != want-due {
 				t.Fatalf("step %d, load %d, share %d: %d ns later in the kernel, and %d here", n, load, share, got, want-due)
 			}
 		}

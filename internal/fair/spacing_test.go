@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// TestTurns: who is due while somebody else has a turn answers after that, unless it may not wait for so long.
-func TestTurns(t *testing.T) {
+// TestSpacing: who is due while somebody else has a turn answers after that, unless it may not wait for so long.
+func TestSpacing(t *testing.T) {
 	const (
 		flows, took = 4, 8000
 		turn        = took / flows * 7 / 8
 		may         = 3 * turn
 	)
-	var turns Turns
+	var spacing Spacing
 	for i, c := range []struct {
 		due, want uint64
 		why       string
@@ -26,14 +26,14 @@ func TestTurns(t *testing.T) {
 		{10_000 + turn, 10_000 + 4*turn, "it may wait for so long, and who did not wait has had no turn"},
 		{90_000, 90_000, "all have answered"},
 	} {
-		if got := turns.Take(c.due, took, flows*One, may); got != c.want {
+		if got := spacing.Answer(c.due, took, flows*One, may); got != c.want {
 			t.Errorf("%d: due at %d ns, answers at %d, want %d: %s", i, c.due, got, c.want, c.why)
 		}
 	}
 }
 
-// TestAnswersTakeTurns: what connections below a limit ask for comes one after another, however they began.
-func TestAnswersTakeTurns(t *testing.T) {
+// TestAnswersComeApart: what connections below a limit ask for comes one after another, however they began.
+func TestAnswersComeApart(t *testing.T) {
 	const segments, crowd = 8, 12
 	for _, limit := range []uint64{10e6 / 8, 100e6 / 8, 1e9 / 8} {
 		for _, n := range []int{8, 32, 128} {
