@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -165,7 +166,11 @@ func TestAnswersWaitForTheirOwn(t *testing.T) {
 	if h.Last > limit*1_020_000 {
 		t.Errorf("%d bit/s below %d Mbit/s", h.Last, limit)
 	}
-	if quiet := 2 * time.Millisecond; alone.P99 < quiet && median(p99) > 1.5*float64(alone.P99) {
+	turn := 0.0 // that one stream has the CPU for, where there is but one: more than from 6.12 on, where it fits into the half
+	if runtime.NumCPU() == 1 {
+		turn = float64(20 * time.Microsecond)
+	}
+	if quiet := 2 * time.Millisecond; alone.P99 < quiet && median(p99) > 1.5*float64(alone.P99)+turn {
 		t.Errorf("one in a hundred requests takes longer than %v, and alone %v", time.Duration(median(p99)), alone.P99)
 	}
 }
@@ -208,9 +213,6 @@ func TestAnswersBeginTogether(t *testing.T) {
 // TestAnswersOfSmallShares: connections of which each gets two segments in 0.8 s have the limit to a hundredth, and nothing
 // of it is lost or sent again, once they have got over what they begin with: that is more than the limit's bucket holds.
 func TestAnswersOfSmallShares(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
 	needsAnswers(t)
 	const limit, n, port = 1, 32, 5301 // Mbit/s
 	ctx := context.Background()
