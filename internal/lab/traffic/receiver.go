@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weir-net/weir/internal/host"
 )
@@ -64,10 +65,29 @@ func (r *Receiver) read() {
 	}
 }
 
-// Received counts what has come so far.
+// What takes longer to count is not of one moment: in a millisecond a hundredth comes of what does in 100.
+const atOnce = 200 * time.Microsecond
+
+// Received counts what has come so far, and again where it was kept from its CPU meanwhile: the quickest of four.
 func (r *Receiver) Received() Received {
-	all := r.server.tally()
-	return Received{Bytes: all.bytes + r.bytes.Load(), Packets: all.segments + r.datagrams.Load(), Each: r.server.each()}
+	all, took := r.count()
+	for try := 1; try < 4 && took > atOnce; try++ {
+		if again, quicker := r.count(); quicker < took {
+			all, took = again, quicker
+		}
+	}
+	all.Each = r.server.each()
+	return all
+}
+
+// count counts all that has come, and says when, in the middle of the time that it takes.
+func (r *Receiver) count() (all Received, took time.Duration) {
+	begin := time.Now()
+	streams := r.server.tally()
+	all.Bytes, all.Packets = streams.bytes+r.bytes.Load(), streams.segments+r.datagrams.Load()
+	took = time.Since(begin)
+	all.At = begin.Add(took / 2).UnixNano()
+	return all, took
 }
 
 // Close ends it and all its connections and waits for them.

@@ -224,7 +224,7 @@ func (w *worker) received() Received {
 	all := Received{Each: map[string]uint64{}, At: time.Now().UnixNano()}
 	for _, r := range w.receivers {
 		one := r.Received()
-		all.Bytes, all.Packets = all.Bytes+one.Bytes, all.Packets+one.Packets
+		all.At, all.Bytes, all.Packets = one.At, all.Bytes+one.Bytes, all.Packets+one.Packets
 		maps.Copy(all.Each, one.Each)
 	}
 	return all
