@@ -63,11 +63,7 @@ func TestSumsOfReceived(t *testing.T) {
 // TestSumsOfLines is TestSums of when a line would have brought what came.
 func TestSumsOfLines(t *testing.T) {
 	testutil.Needs(t, "root", "BPF atomics")
-	var kernel sumsObjects
-	if err := loadSumsObjects(&kernel, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer kernel.Close()
+	kernel := newSums(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, most := range []uint64{8000, 1e6, 12.5e9} {
 		line, now := fair.Line{}, uint64(1)
@@ -86,11 +82,7 @@ func TestSumsOfLines(t *testing.T) {
 // TestSumsOfSpacing is TestSums of when connections answer.
 func TestSumsOfSpacing(t *testing.T) {
 	testutil.Needs(t, "root", "BPF atomics")
-	var kernel sumsObjects
-	if err := loadSumsObjects(&kernel, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer kernel.Close()
+	kernel := newSums(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, load := range []uint64{0, 1, 7, 1000} {
 		b := newBudget(plan.Owner{Link: plan.AtSockets}, amount{rate: 10e6})
@@ -108,6 +100,17 @@ func TestSumsOfSpacing(t *testing.T) {
 	}
 }
 
+// newSums loads the kernel's sums, for as long as a test runs.
+func newSums(t *testing.T) *sumsObjects {
+	t.Helper()
+	kernel := new(sumsObjects)
+	if err := loadSumsObjects(kernel, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { kernel.Close() })
+	return kernel
+}
+
 // A side is what both sums know of one budget.
 type side struct {
 	*fair.Budget
@@ -121,11 +124,7 @@ func sideOf(b *fair.Budget) side {
 
 // compareSums has every other flow in a bloc, if that has a weight.
 func compareSums(t *testing.T, of plan.Owner, limit plan.Limit, flows int, weight plan.Weight) {
-	var kernel sumsObjects
-	if err := loadSumsObjects(&kernel, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer kernel.Close()
+	kernel := newSums(t)
 	a := amountOf(limit, plan.Owner{})
 	b := fair.NewBudget(uint64(limit.Max)/8, 0)
 	if limit.Burst != 0 {
@@ -155,7 +154,7 @@ func compareSums(t *testing.T, of plan.Owner, limit plan.Limit, flows int, weigh
 		now += pause(random)
 		i := random.IntN(flows)
 		s := step{now, 60 + random.Uint64N(1<<uint(6+random.IntN(11))), uint64(i), uint64(i % len(sides))}
-		got, want := sides[s.bloc].compare(t, &kernel, &all[i], s, random.IntN(6), random)
+		got, want := sides[s.bloc].compare(t, kernel, &all[i], s, random.IntN(6), random)
 		if got != want {
 			t.Fatalf("step %d at %d ns, flow %d: %d in the kernel, and %d here", n, now, i, got, want)
 		}
@@ -217,11 +216,7 @@ func TestSumsAtOnce(t *testing.T) {
 	testutil.Needs(t, "root", "BPF atomics")
 	for _, weight := range []plan.Weight{0, 1, 7} {
 		t.Run(fmt.Sprintf("weight %d", weight), func(t *testing.T) {
-			var kernel sumsObjects
-			if err := loadSumsObjects(&kernel, nil); err != nil {
-				t.Fatal(err)
-			}
-			defer kernel.Close()
+			kernel := newSums(t)
 			a := amount{rate: 1e6}
 			last := uint64(0) // the budget that has the flow
 			put(t, kernel.Budgets, 0, newBudget(plan.Owner{}, a))
@@ -292,11 +287,7 @@ func atOnce(fn func()) {
 // next one.
 func TestSumsOfWindow(t *testing.T) {
 	testutil.Needs(t, "root", "BPF atomics")
-	var kernel sumsObjects
-	if err := loadSumsObjects(&kernel, nil); err != nil {
-		t.Fatal(err)
-	}
-	defer kernel.Close()
+	kernel := newSums(t)
 	put(t, kernel.Budgets, 0, newBudget(plan.Owner{}, amount{rate: 1e6}))
 	const second = 1e9
 	for _, c := range []struct{ at, wire, last uint64 }{
