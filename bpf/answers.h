@@ -18,10 +18,22 @@
 /* Who sent nothing by such a link for so long is not waited for, ns. */
 #define ELSEWHERE 1000000000ULL
 
+/* As the time of that: what it sent since has left by another link. Until it is known, it is 0. */
+#define OTHERWISE 1
+/* A packet that was sent so long ago, ns, has left the host, by a bridge too. */
+#define ON_ITS_WAY 1000000ULL
+
 /* answers_wait says whether what a connection sends has waited lately, or would have. */
 static __always_inline bool answers_wait(struct paced *p, __u64 now)
 {
 	return p->answered && now < p->answered + ELSEWHERE + 8 * p->window;
+}
+
+/* look_back finds out, before a packet is sent, that the one before went by a link where nothing waits. */
+static __always_inline void look_back(struct paced *p, __u64 now)
+{
+	if (p->answered && p->answered < p->heard && now > p->answered + ON_ITS_WAY)
+		p->answered = OTHERWISE;
 }
 
 #endif

@@ -161,6 +161,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	now = bpf_ktime_get_ns();
 	if (!p || !tp)
 		return;
+	look_back(p, now);
 	narrow = narrowest(tp);
 	if (p->pace != narrow && now < p->heard + p->window / OFTEN)
 		return;

@@ -21,7 +21,7 @@ func Check(p *policy.Policy, f Facts) []policy.Diagnostic {
 	limits, received := HowLimited(p, f), HowReceived(p, f)
 	for _, l := range p.Links {
 		shares := sharesOf(p, l.Name, limits, IDs{}.shareNumbers(p, l.Name, limits))
-		checkLink(l, Demand{shares, limits.depart(l.Name) || received.depart()}, f, add)
+		checkLink(l, Demand{shares, limits.depart(l.Name) || received.depart(l.Name)}, f, add)
 	}
 	checkVRFs(p, f, add)
 	controller1 := ""

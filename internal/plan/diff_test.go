@@ -60,7 +60,7 @@ var limited20 = strings.Replace(before, "    priority: 15\n", "    priority: 15\
 var limitedHere = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    egress: {links: {eth0: {max: 20Mbit}, eth1: {max: 10Mbit}}}\n", 1)
 
 // limitedSockets is before, with a limit of what the sockets of a workload receive.
-var limitedSockets = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    ingress: {max: 20Mbit}\n", 1)
+var limitedSockets = strings.Replace(before, "    priority: 15\n", "    priority: 15\n    ingress: {max: 20Mbit, method: pace}\n", 1)
 
 // boundedMemory is before, with a bound of what the sockets of a workload hold.
 var boundedMemory = strings.Replace(before, "default: 4}\n", "default: 4}\n    tcp-memory: {max: 8MiB, when-full: refuse}\n", 1)
@@ -180,10 +180,14 @@ func TestDiff(t *testing.T) {
 			driftOf(s, "eth1", func(l *LinkState) { l.Ingress, l.Rules.Ingress = false, Limit{} })
 		}, "~ link eth1: ingress not limited -> at most 10Gbit\n"},
 
-		"a limit of sockets":       {before, "    priority: 15=>    priority: 15\n    ingress: {max: 20Mbit}", nil, "~ workload ssh: ingress not limited -> at most 20Mbit\n"},
+		"a limit of sockets": {before, "    priority: 15=>    priority: 15\n    ingress: {max: 20Mbit, method: pace}", nil, "~ workload ssh: ingress not limited -> at most 20Mbit\n"},
+		"a limit of sockets by the links that keep answers": {before, "    priority: 15=>    priority: 15\n    ingress: {max: 20Mbit}", nil, `
+~ link eth1: prio with 16 classes -> prio with 16 classes over fq, which keeps times of departure
+~ workload ssh: ingress not limited -> at most 20Mbit by edt
+`},
 		"another limit of sockets": {limitedSockets, "20Mbit=>50Mbit", nil, "~ workload ssh: ingress at most 20Mbit -> at most 50Mbit\n"},
-		"no limit of sockets":      {limitedSockets, "    ingress: {max: 20Mbit}\n=>", nil, "~ workload ssh: ingress at most 20Mbit -> not limited\n"},
-		"limits both ways": {limitedSockets, "priority: 15\n    ingress: {max: 20Mbit}=>priority: 12\n    ingress: {max: 1Gbit}\n    egress: {max: 2Gbit}", nil,
+		"no limit of sockets":      {limitedSockets, "    ingress: {max: 20Mbit, method: pace}\n=>", nil, "~ workload ssh: ingress at most 20Mbit -> not limited\n"},
+		"limits both ways": {limitedSockets, "priority: 15\n    ingress: {max: 20Mbit, method: pace}=>priority: 12\n    ingress: {max: 1Gbit, method: pace}\n    egress: {max: 2Gbit}", nil,
 			"~ workload ssh: eth0 class 7 -> class 6, eth1 priority 15 -> priority 12, egress not limited -> at most 2Gbit, ingress at most 20Mbit -> at most 1Gbit\n"},
 		"a limit of sockets alone": {"", "version: 1\nworkloads: {w: {match: [{port: 1}], ingress: {max: 1Gbit}}}\n", nil,
 			"+ workload w: ingress at most 1Gbit (limit of what sockets receive by pace: the best here: no link is declared, on which what is answered could wait): port: 1\n"},
@@ -205,7 +209,7 @@ func TestDiff(t *testing.T) {
 			"~ workload ssh: ingress at most 20Mbit -> at most 50Mbit\n~ sockets: their program at ingress does not run\n"},
 		"a program of sockets too many": {before, before, func(s *State) { s.Receives = true },
 			"~ sockets: a program of theirs runs at ingress, where nothing is limited\n"},
-		"a program of sockets left behind": {limitedSockets, "    ingress: {max: 20Mbit}\n=>", func(s *State) { s.Rules.Arriving = nil },
+		"a program of sockets left behind": {limitedSockets, "    ingress: {max: 20Mbit, method: pace}\n=>", func(s *State) { s.Rules.Arriving = nil },
 			"~ sockets: a program of theirs runs at ingress, where nothing is limited\n"},
 		"no limits of sockets, read back as none": {before, before, func(s *State) { s.Rules.Arriving = nil }, ""},
 

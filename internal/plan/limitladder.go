@@ -13,6 +13,8 @@ type LimitRung struct {
 	Method policy.Method // MethodPace, MethodEDT, MethodHTB, MethodPolice or MethodIfb
 	Why    string        // in words: why this rung and no better one
 	Lacks  []string      // in words: what it does not promise
+	// Without are the links that keep no answers, and why in words; only of what sockets receive.
+	Without map[string]string
 }
 
 // A limitStep is a step of the ladder of limits: what stands in the way of a limit on
@@ -91,7 +93,7 @@ func climbLimits(ladder []limitStep, limit policy.Limit, links []policy.Link, on
 			reasons = append(reasons, why)
 			continue
 		}
-		return LimitRung{s.method, becauseOf(limit.Method != policy.MethodAuto, reasons), s.lacks}, ""
+		return LimitRung{Method: s.method, Why: becauseOf(limit.Method != policy.MethodAuto, reasons), Lacks: s.lacks}, ""
 	}
 	return LimitRung{}, strings.Join(reasons, "; ")
 }

@@ -15,11 +15,11 @@ type Live struct{ Sends, Receives policy.Method }
 
 // LiveOn says how they are held where the links of the policy have these queues: what is sent
 // is paced, or has departure times where each of them keeps packets until theirs; what is
-// received waits for its answers where each does. What stands in the way of the former comes
+// received waits for its answers where one does. What stands in the way of the former comes
 // back as a reason in words.
 func LiveOn(queues map[string]Queue, f Features) (Live, string) {
 	lacks := f.NoLimits()
-	if len(lacks) == 0 && NoAnswers(queues, f) == "" {
+	if f.someAnswers(queues) {
 		return Live{policy.MethodPace, policy.MethodEDT}, ""
 	}
 	if len(lacks) == 0 {
@@ -39,32 +39,56 @@ func (l Live) Held(c policy.Contract) policy.Contract {
 	return c
 }
 
-// NoAnswers says in words why no answer of a workload can wait beside a policy whose links have
-// these queues, "" if all can.
+// unprepared is what is said of a link that could keep answers, and has nothing to.
+const unprepared = "keeps no packet until its time of departure, where the policy has no limit by edt"
+
+// NoAnswers says in words why not all answers of a workload can wait beside a policy whose links have
+// these queues, "" if they can.
 func NoAnswers(queues map[string]Queue, f Features) string {
 	if lacks := f.NoLimits(); len(lacks) > 0 {
 		return lacks[0]
 	}
-	return noTimesOn(queues, f, "keeps no packet until its time of departure, where the policy has no limit by edt")
+	return noTimesOn(queues, f, unprepared)
+}
+
+// someAnswers reports whether a queue among those of a policy's links keeps answers until their times.
+func (f Features) someAnswers(queues map[string]Queue) bool {
+	return len(f.NoLimits()) == 0 && f.noTimes() == "" && len(timeless(queues, unprepared)) < len(queues)
 }
 
 // noTimesOn says in words why not each of some queues keeps packets until their times of
-// departure, "" if they do. unprepared is what is said of one that could.
-func noTimesOn(queues map[string]Queue, f Features, unprepared string) string {
-	why, might := f.noTimes(), ""
+// departure, "" if they do. might is what is said of one that could.
+func noTimesOn(queues map[string]Queue, f Features, might string) string {
+	why := f.noTimes()
 	if why == "" && len(queues) == 0 {
 		why = "no link keeps packets until their times of departure"
 	}
-	for _, link := range slices.Sorted(maps.Keys(queues)) {
-		switch q := queues[link]; {
+	without := timeless(queues, might)
+	names := slices.Sorted(maps.Keys(without))
+	hopeless := func(link string) bool { return queues[link].keepsNoTimes() != "" }
+	if i := slices.IndexFunc(names, hopeless); i > 0 {
+		names = names[i:]
+	}
+	if len(names) > 0 {
+		why = cmp.Or(why, without[names[0]])
+	}
+	return why
+}
+
+// timeless are the links whose queues keep no packets until their times of departure, and why in
+// words; might is what is said of one that could.
+func timeless(queues map[string]Queue, might string) map[string]string {
+	all := map[string]string{}
+	for link, q := range queues {
+		switch why := q.keepsNoTimes(); {
 		case q.Leaf == LeafFQ:
-		case q.keepsNoTimes() != "":
-			why = cmp.Or(why, fmt.Sprintf("link %q: %s", link, q.keepsNoTimes()))
+		case why != "":
+			all[link] = fmt.Sprintf("link %q: %s", link, why)
 		default:
-			might = fmt.Sprintf("link %q %s", link, unprepared)
+			all[link] = fmt.Sprintf("link %q %s", link, might)
 		}
 	}
-	return cmp.Or(why, might)
+	return all
 }
 
 // prepareTimes puts an fq where packets of all links wait, for answers that wait beside the

@@ -162,6 +162,36 @@ func TestNoAnswers(t *testing.T) {
 	}
 }
 
+// TestLiveOnSomeLinks: what is received waits for its answers where one link keeps them already, but where all are asked to, and
+// each contract is told on which.
+func TestLiveOnSomeLinks(t *testing.T) {
+	p := parsed(t, "version: 1\nlinks: {eth0: {}, eth1: {rate: 10Mbit}}\nworkloads:\n  own: {match: [{port: 1}], ingress: {max: 1Gbit}}\n  set: {match: [{port: 2}], ingress: {max: 1Mbit}}\n")
+	p.Workloads[1].Beside = true
+	given := policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Ingress: policy.Bandwidth{Limit: policy.Limit{Max: 2e6}}}
+	w, errs := Wanted(p, hostOf(p), IDs{}, []Explicit{{"pid 1", given}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if w.Live != (Live{policy.MethodPace, policy.MethodEDT}) {
+		t.Errorf("by %v", w.Live)
+	}
+	for _, name := range []string{"own", "set", "pid 1"} {
+		id := w.Contracts[name].ID
+		if !w.Rules.Arriving[id].Answers || !w.Links["eth0"].Rules.Contracts[id].Answers || w.Links["eth1"].Rules.Contracts[id].Answers {
+			t.Errorf("%s: %+v, %+v", name, w.Rules.Arriving[id], w.Links)
+		}
+	}
+	const why = `by edt: the best here: link "eth1": prio is below htb here, which keeps no packet until its time of departure`
+	if got := w.Received["set"].String(); got != why {
+		t.Error(got)
+	}
+	given.Ingress.Method = policy.MethodEDT
+	w, _ = Wanted(p, hostOf(p), IDs{}, []Explicit{{"pid 1", given}})
+	if got := w.Unheld["pid 1"][PromiseIngress]; !strings.HasPrefix(why, "by edt: the best here: "+got) || got == "" {
+		t.Errorf("where all are asked: %q", got)
+	}
+}
+
 // TestLiveOn: a queue from before keeps no times, though it might.
 func TestLiveOn(t *testing.T) {
 	p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")

@@ -44,7 +44,7 @@ func PromiseOf(of policy.Contract, c Contract, link string, q Queue) Promise {
 	p := promise(of.Priority, link, q)
 	p.Serial, p.Limited, p.Here = c.Serial, !LimitOf(of.Egress).none(), limitTo(of.Egress.PerLink[link])
 	p.Toward, p.Weighted = len(of.Egress.Toward) > 0, of.Egress.Weight != 0
-	p.Answers = ArrivingOf(of).Answers
+	p.Answers = ArrivingOf(of).Answers && q.Leaf == LeafFQ
 	return p
 }
 

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ type ReceiveRungs map[string]LimitRung
 var receiveLadder = []limitStep{
 	{policy.MethodEDT, climbAnswers, []string{
 		"only TCP is told: of all else what is above is dropped",
-		"TCP whose acknowledgements leave by no declared link, or as another host's, is told by its window",
+		"TCP whose acknowledgements leave by no link that keeps them, or as another host's, is told by its window",
 		"what it sends waits with what it acknowledges",
 	}},
 	{policy.MethodPace, climbPace, []string{
@@ -28,31 +29,60 @@ var receiveLadder = []limitStep{
 // ChooseReceive is [ChooseLimit] of what a workload receives, whose answers leave by some
 // links.
 func ChooseReceive(limit policy.Limit, links []policy.Link, divided map[string]string, f Facts) (LimitRung, string) {
-	return climbLimits(receiveLadder, limit, links, ground{f, divided})
+	on := ground{f, divided}
+	rung, why := climbLimits(receiveLadder, limit, links, on)
+	if rung.Method == policy.MethodEDT && limit.Method == policy.MethodAuto {
+		rung.keepOn(on.without(links))
+	}
+	return rung, why
 }
 
 // climbAnswers asks for what holds what a workload receives in any case, and for links that
-// keep what it answers until its time: unless the policy names it none of them loses its rung by that.
+// keep what it answers until its time: for all where the policy names it, and else for one that
+// does not lose its rung by that.
 func climbAnswers(limit policy.Limit, links []policy.Link, on ground) string {
 	if why := climbPace(limit, links, on); why != "" {
 		return why
 	}
-	if why := climbTimes(limit, links, on); why != "" || limit.Method != policy.MethodAuto {
+	if limit.Method != policy.MethodAuto {
+		return climbTimes(limit, links, on)
+	}
+	if why := climbTimes(limit, nil, on); why != "" {
 		return why
 	}
 	if len(links) == 0 {
 		return "no link is declared, on which what is answered could wait"
 	}
-	for _, l := range links {
-		rung, why := Choose(l, Demand{}, on.Links[l.Name], on.Features)
-		if why == "" {
-			why = rung.keepsNoTimes()
-		}
-		if why != "" {
-			return fmt.Sprintf("link %q: %s", l.Name, why)
-		}
+	if without := on.without(links); len(without) == len(links) {
+		return without[links[0].Name]
 	}
 	return ""
+}
+
+// without are the links that keep no answers on the rung that they have for all else, and why in
+// words.
+func (on ground) without(links []policy.Link) map[string]string {
+	all := map[string]string{}
+	for _, l := range links {
+		if why := on.keepsNoTimes(l); why != "" {
+			all[l.Name] = why
+			continue
+		}
+		rung, why := Choose(l, Demand{}, on.Links[l.Name], on.Features)
+		if why = cmp.Or(why, rung.keepsNoTimes()); why != "" {
+			all[l.Name] = fmt.Sprintf("link %q: %s", l.Name, why)
+		}
+	}
+	return all
+}
+
+// keepOn has answers wait on all links but some.
+func (r *LimitRung) keepOn(without map[string]string) {
+	var reasons []string
+	for _, link := range slices.Sorted(maps.Keys(without)) {
+		reasons = append(reasons, without[link])
+	}
+	r.Why, r.Without = becauseOf(false, reasons), without
 }
 
 // HowReceived chooses the rung of each limit of what workloads receive. One that finds none is
@@ -83,23 +113,25 @@ func besideAuto(w policy.Workload) bool {
 	return w.Beside && w.Contract.Ingress.Method == policy.MethodAuto
 }
 
-// Follow puts those that take links as they are on the rung of answers that wait, where all links have queues that
+// Follow puts those that take links as they are on the rung of answers that wait, where links have queues that
 // keep them.
 func (r ReceiveRungs) Follow(p *policy.Policy, queues map[string]Queue, f Features) {
-	if NoAnswers(queues, f) != "" {
+	if !f.someAnswers(queues) {
 		return
 	}
+	rung := LimitRung{Method: policy.MethodEDT, Lacks: receiveLadder[0].lacks}
+	rung.keepOn(timeless(queues, unprepared))
 	for _, w := range p.Workloads {
 		if _, limited := r[w.Name]; limited && besideAuto(w) {
-			r[w.Name] = LimitRung{policy.MethodEDT, becauseOf(false, nil), receiveLadder[0].lacks}
+			r[w.Name] = rung
 		}
 	}
 }
 
-// depart reports whether what workloads answer waits on the links.
-func (r ReceiveRungs) depart() bool {
+// depart reports whether what workloads answer waits on a link.
+func (r ReceiveRungs) depart(link string) bool {
 	for _, rung := range r {
-		if rung.Method == policy.MethodEDT {
+		if rung.Method == policy.MethodEDT && rung.Without[link] == "" {
 			return true
 		}
 	}

@@ -122,3 +122,40 @@ func TestReceiveLadder(t *testing.T) {
 		t.Errorf("%v", errs)
 	}
 }
+
+// TestAnswersOnSomeLinks: what is received waits for its answers on the links that lose nothing by it, and no other one is
+// asked to keep them; a policy that names it asks all.
+func TestAnswersOnSomeLinks(t *testing.T) {
+	const text = `version: 1
+links: {lan: {}, tunnel: {scheduler: none}, wan: {rate: 50Mbit}}
+workloads:
+  mirror: {match: [{port: 1}], ingress: {max: 10Mbit}}
+`
+	const shaped = `htb holds link "wan" to 50Mbit, and keeps no packet until its time of departure`
+	const bare = `scheduler none of link "tunnel" keeps no packet until its time of departure`
+	p := parsed(t, text)
+	w := wanted(t, p, hostOf(p), IDs{})
+	mirror := w.Contracts["mirror"].ID
+	if got := w.Received["mirror"].String(); got != "by edt: the best here: "+bare+"; "+shaped {
+		t.Error(got)
+	}
+	if got := w.Rules.Arriving[mirror]; got != (Limit{Max: 10e6, Answers: true}) {
+		t.Errorf("held as %+v", got)
+	}
+	for link, l := range w.Links {
+		if keeps := link == "lan"; l.Rules.Contracts[mirror].Answers != keeps || (l.Queue.Leaf == LeafFQ) != keeps || l.Queue.Check() != nil {
+			t.Errorf("%s: %s, %+v", link, l.Queue, l.Rules.Contracts[mirror])
+		}
+	}
+	if d := Diff(w.State, w); len(d) != 0 {
+		t.Errorf("to itself: %v", d)
+	}
+	none := parsed(t, strings.Replace(text, "lan: {}, ", "", 1))
+	if got := wanted(t, none, hostOf(none), IDs{}).Received["mirror"].String(); got != "by pace: the best here: "+bare {
+		t.Error(got)
+	}
+	asked := parsed(t, strings.NewReplacer("10Mbit}", "10Mbit, method: edt}", "tunnel: {scheduler: none}, ", "").Replace(text))
+	if errs := Check(asked, hostOf(asked)); len(errs) != 1 || errs[0].Message != `workload "mirror": method edt can not hold its ingress: `+shaped {
+		t.Errorf("where the policy asks for it: %v", errs)
+	}
+}

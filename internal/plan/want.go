@@ -79,7 +79,7 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		if len(numbers) > 0 {
 			w.IDs.Shares[l.Name] = numbers
 		}
-		demand := Demand{sharesOf(p, l.Name, w.LimitRungs, numbers), w.LimitRungs.depart(l.Name) || w.Received.depart()}
+		demand := Demand{sharesOf(p, l.Name, w.LimitRungs, numbers), w.LimitRungs.depart(l.Name) || w.Received.depart(l.Name)}
 		rung, _ := Choose(l, demand, f.Links[l.Name], f.Features)
 		rung.Queue = rung.Queue.Normal() // as it will be read back
 		w.Rungs[l.Name] = rung

@@ -13,7 +13,7 @@ import (
 )
 
 func TestWanted(t *testing.T) {
-	p := parsed(t, limited20+"  held: {match: [{user: carol}], egress: {max: 64.003Kbit}, ingress: {max: 64.009Kbit}}\ndefault: {priority: {eth0: 6}}\n")
+	p := parsed(t, limited20+"  held: {match: [{user: carol}], egress: {max: 64.003Kbit}, ingress: {max: 64.009Kbit, method: pace}}\ndefault: {priority: {eth0: 6}}\n")
 	f := hostOf(p)
 	w, errs := Wanted(p, f, IDs{}, []Explicit{
 		{"pid 7", policy.Contract{Priority: policy.Priority{Default: 11}}},
