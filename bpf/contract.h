@@ -357,6 +357,7 @@ struct paced {
 	__u64 share;   /* the least of its shares when it was looked at last, bytes a second on the wire */
 	__u64 due;     /* when what it got so far would have come at that, ns */
 	__u64 leaves;  /* when it may answer that, ns: what it answers waits for it */
+	__u64 waited;  /* how much later than its line its last answer was, ns */
 	__u64 answered; /* when it last sent by a link where that waits, ns */
 	struct stake stakes[STAKES];
 };
@@ -460,7 +461,7 @@ _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 88, "stake");
-_Static_assert(sizeof(struct paced) == 136 + STAKES * 104, "paced");
+_Static_assert(sizeof(struct paced) == 144 + STAKES * 104, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

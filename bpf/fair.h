@@ -35,6 +35,7 @@
 #define LINE_SPARE 2000000ULL
 #define LINE_WAIT (2 * SECOND)
 #define LINE_AHEAD 4000000ULL
+#define SPACING_STEP 100000000ULL
 #define OFFER_LEAST 2
 #define OFFER_MOST (NEWCOMER / SEGMENT)
 
@@ -346,12 +347,14 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
  * space_out is fair.Spacing.Answer: when somebody answers whose line is due, after it needed so many ns for what came. Who loses
  * a race against another CPU answers at the same time.
  */
-static __always_inline __u64 space_out(struct budget *b, __u64 due, __u64 took, __u64 load, __u64 may)
+static __always_inline __u64 space_out(struct budget *b, __u64 due, __u64 took, __u64 load, __u64 may, __u64 waited)
 {
 	__u64 next = once(&b->spaced), at = most(due, next);
 
 	if (at > due + may)
 		return due;
+	if (at > due + waited + SPACING_STEP)
+		return due + waited + SPACING_STEP;
 	__sync_val_compare_and_swap(&b->spaced, next, at + took * ONE / load * 7 / 8);
 	return at;
 }

@@ -102,12 +102,13 @@ static __always_inline void answer_apart(struct paced *p, __u64 now, __u64 wire)
 
 	p->owed += wire;
 	if (at <= now)
-		p->owed = 0;
+		p->owed = p->waited = 0;
 	if (p->owed > SEGMENT && place < STAKES) {
 		b = budget_in(&p->stakes[place]);
 		if (b)
-			at = space_out(b, at, p->owed * SECOND / p->share, cut(b), lag(p->share));
+			at = space_out(b, at, p->owed * SECOND / p->share, cut(b), lag(p->share), p->waited);
 		p->owed = 0;
+		p->waited = at - p->due;
 	}
 	p->leaves = most(p->leaves, at);
 }

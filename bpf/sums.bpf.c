@@ -149,8 +149,8 @@ int sum_line(struct __sk_buff *skb)
 }
 
 /*
- * Returns in how many ns somebody answers: a line's time is in place of the bytes, its share in place of the flow, and when it is
- * due in place of the bloc.
+ * Returns in how many ns somebody answers: a line's time is in place of the bytes, its share in place of the flow, when it is
+ * due in place of the bloc, and what its last answer waited in place of the time.
  */
 SEC("tc")
 int sum_space(struct __sk_buff *skb)
@@ -161,7 +161,7 @@ int sum_space(struct __sk_buff *skb)
 
 	if (!b || bpf_skb_load_bytes(skb, 0, &s, sizeof(s)))
 		return 0;
-	return space_out(b, s.bloc, s.value, cut(b), lag(s.flow)) - s.bloc;
+	return space_out(b, s.bloc, s.value, cut(b), lag(s.flow), s.now) - s.bloc;
 }
 
 /* Returns how many segments the next connection is offered. */

@@ -85,3 +85,46 @@ func TestAnswersByLink(t *testing.T) {
 		t.Errorf("applied again: %v", d)
 	}
 }
+
+// TestAnswersThroughBridge: what a container answers waits on the link that its bridge sends it by.
+func TestAnswersThroughBridge(t *testing.T) {
+	testutil.Needs(t, "bridge link")
+	needsAnswers(t)
+	ctx := context.Background()
+	b := newBench(t)
+	container := testutil.NewNamespace(t)
+	inside, port := testutil.Veth(t, container, b.here, testutil.VethOptions{NoIP: true})
+	address := b.far.IPv4.Addr().Next() // in the subnet of the wire
+	container.Output("ip", "address", "add", netip.PrefixFrom(address, b.far.IPv4.Bits()).String(), "dev", inside.Name)
+	b.here.Output("ip", "link", "add", "bridge0", "type", "bridge")
+	for _, of := range []string{b.link.Name, port.Name} {
+		b.here.Output("ip", "link", "set", of, "master", "bridge0")
+	}
+	b.here.Output("ip", "link", "set", "bridge0", "up")
+	dir, group := b.makeCgroup(t, "held")
+	const limit, at = 10, 5301
+	b.apply(t, b.answering(group, limit))
+	arrives := arrivals(t, container, at)
+	receiver, bulk := worker(t, container, dir), worker(t, b.there, "")
+	to := traffic.Where{To: netip.AddrPortFrom(address, at), Congestion: "cubic"}
+	if err := receiver.Receive(ctx, to.To); err != nil {
+		t.Fatal(err)
+	}
+	if err := bulk.Send(ctx, to, 8); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // for what a full bucket lets through
+	before, err := bulk.Resent(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate := arrives(5 * time.Second)[0]
+	after, err := bulk.Resent(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.3f of %d Mbit/s, sent again: %+v, and %+v before", rate, limit, after.Since(before), before)
+	if rate < 0.98*limit || rate > 1.01*limit || after.Since(before).Segments > 0 {
+		t.Errorf("%.3f of %d Mbit/s, sent again: %+v", rate, limit, after.Since(before))
+	}
+}

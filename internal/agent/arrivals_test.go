@@ -31,6 +31,7 @@ func arrivals(t *testing.T, ns *testutil.Namespace, ports ...int) func(over time
 		}
 		return at, bytes
 	}
+	look() // the first time its programs have to be loaded
 	return func(over time.Duration) []float64 {
 		begin, before := look()
 		time.Sleep(over)

@@ -20,6 +20,7 @@ type receiver struct {
 	bytes                    uint64
 	has                      uint64 // that the peer has not sent
 	flight                   uint64 // bytes on their way, or not yet acknowledged
+	waited                   uint64 // ns: how much later than its line its last answer was
 	got                      uint64
 }
 
@@ -78,9 +79,11 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 		r.AppLimited = !r.Held // it was asked for more, and had none
 		b.Packet(&r.Flow, now, a.bytes)
 		r.Expect(now, a.bytes, r.share)
-		leaves := now
+		leaves, waited := now, r.waited
+		r.waited = 0
 		if r.Due > now {
-			leaves = spacing.Answer(r.Due, a.bytes*second/r.share, b.Cut(), Lag(r.share))
+			leaves = spacing.Answer(r.Due, a.bytes*second/r.share, b.Cut(), Lag(r.share), waited)
+			r.waited = leaves - r.Due
 		}
 		b.Stay(&r.Flow, leaves-now+r.nearest)
 		r.measured += (r.rtt + leaves - now) / 8

@@ -26,8 +26,26 @@ func TestSpacing(t *testing.T) {
 		{10_000 + turn, 10_000 + 4*turn, "it may wait for so long, and who did not wait has had no turn"},
 		{90_000, 90_000, "all have answered"},
 	} {
-		if got := spacing.Answer(c.due, took, flows*One, may); got != c.want {
+		if got := spacing.Answer(c.due, took, flows*One, may, 0); got != c.want {
 			t.Errorf("%d: due at %d ns, answers at %d, want %d: %s", i, c.due, got, c.want, c.why)
+		}
+	}
+}
+
+// TestSpacingByStep: whose turn is much later than its last answer was comes to that step by step, and takes no turn until
+// then; whose turn is sooner has it at once.
+func TestSpacingByStep(t *testing.T) {
+	const due, may, turn = 10_000, 4 * spacingStep, 5 * spacingStep / 2
+	spacing := Spacing{next: due + turn}
+	for i, c := range []struct{ waited, want, next uint64 }{
+		{0, due + spacingStep, due + turn},
+		{spacingStep, due + 2*spacingStep, due + turn},
+		{2 * spacingStep, due + turn, due + turn + spacingStep*7/8},
+		{4 * spacingStep, due + turn + spacingStep*7/8, due + turn + 2*(spacingStep*7/8)},
+	} {
+		got := spacing.Answer(due, spacingStep, One, may, c.waited)
+		if got != c.want || spacing.next != c.next {
+			t.Errorf("%d: answers at %d, and the next one at %d, want %d and %d", i, got, spacing.next, c.want, c.next)
 		}
 	}
 }

@@ -67,6 +67,7 @@ type departPaced struct {
 	Share      uint64
 	Due        uint64
 	Leaves     uint64
+	Waited     uint64
 	Answered   uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

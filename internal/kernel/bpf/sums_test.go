@@ -92,8 +92,9 @@ func TestSumsOfSpacing(t *testing.T) {
 		for n := range 3000 {
 			now += random.Uint64N(4e6)
 			share, took, due := 1+random.Uint64N(20e6), random.Uint64N(20e6), now+random.Uint64N(10e6)
-			want := spacing.Answer(due, took, max(load, 1)*fair.One, fair.Lag(share))
-			if got := runSum(t, kernel.SumSpace, step{now, took, share, due}); got != want-due {
+			waited := random.Uint64N(1 + fair.Lag(share))
+			want := spacing.Answer(due, took, max(load, 1)*fair.One, fair.Lag(share), waited)
+			if got := runSum(t, kernel.SumSpace, step{waited, took, share, due}); got != want-due {
 				t.Fatalf("step %d, load %d, share %d: %d ns later in the kernel, and %d here", n, load, share, got, want-due)
 			}
 		}
