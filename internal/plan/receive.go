@@ -113,9 +113,17 @@ func besideAuto(w policy.Workload) bool {
 	return w.Beside && w.Contract.Ingress.Method == policy.MethodAuto
 }
 
-// Follow puts those that take links as they are on the rung of answers that wait, where links have queues that
-// keep them.
+// Follow tells them what queues the links have: those that take links as they are go to the rung of answers that wait,
+// where one keeps them, and all others have them wait on what keeps them for somebody else, too.
 func (r ReceiveRungs) Follow(p *policy.Policy, queues map[string]Queue, f Features) {
+	keeps := func(link, _ string) bool { return queues[link].Leaf == LeafFQ }
+	for name, rung := range r {
+		without := maps.Clone(rung.Without)
+		if maps.DeleteFunc(without, keeps); len(without) < len(rung.Without) {
+			rung.keepOn(without)
+			r[name] = rung
+		}
+	}
 	if !f.someAnswers(queues) {
 		return
 	}

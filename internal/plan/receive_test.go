@@ -159,3 +159,29 @@ workloads:
 		t.Errorf("where the policy asks for it: %v", errs)
 	}
 }
+
+// TestAnswersOnOthersLinks: where one limit asks all links to keep answers, those of a limit that does not wait there as well.
+func TestAnswersOnOthersLinks(t *testing.T) {
+	p := parsed(t, `version: 1
+links: {eth0: {}, eth1: {}}
+workloads:
+  auto: {match: [{port: 1}], ingress: {max: 10Mbit}}
+  named: {match: [{port: 2}], ingress: {max: 20Mbit, method: edt}}
+`)
+	f := hostOf(p)
+	f.Links["eth0"] = LinkFacts{Speed: 1e9, TXQueues: 4, MQPrioHW: true}
+	if got := HowReceived(p, f)["auto"].Without; len(got) != 1 || got["eth0"] == "" {
+		t.Errorf("by itself it does without %v", got)
+	}
+	w := wanted(t, p, f, IDs{})
+	if got := w.Received["auto"].String(); got != "by edt: the best there is" {
+		t.Error(got)
+	}
+	for link, l := range w.Links {
+		for _, name := range []string{"auto", "named"} {
+			if l.Queue.Leaf != LeafFQ || !l.Rules.Contracts[w.Contracts[name].ID].Answers {
+				t.Errorf("%s on %s: %s", name, link, l.Queue)
+			}
+		}
+	}
+}
