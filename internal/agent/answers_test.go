@@ -19,6 +19,16 @@ func (b *bench) answering(group string, mbit int) string {
 	return b.timed("{}", fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit}}\n", group, mbit))
 }
 
+// resent is what a worker's streams have sent again so far.
+func resent(t *testing.T, w *traffic.Worker) traffic.Resent {
+	t.Helper()
+	again, err := w.Resent(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
 func needsAnswers(t *testing.T) {
 	t.Helper()
 	testutil.Needs(t, "BPF atomics")
@@ -149,17 +159,15 @@ func TestAnswersWaitForTheirOwn(t *testing.T) {
 	alone := ask()
 	do(bulk.Send(ctx, to, 32))
 	time.Sleep(3 * time.Second) // for what they begin with
-	before, err := bulk.Resent(ctx)
-	do(err)
+	before := resent(t, bulk)
 	var p99 []float64
 	for range 3 {
 		beside := ask()
 		t.Logf("beside 32: %v, %v; alone %v, %v", beside.P50, beside.P99, alone.P50, alone.P99)
 		p99 = append(p99, float64(beside.P99))
 	}
-	after, err := bulk.Resent(ctx)
-	do(err)
-	_, err = bulk.Stop(ctx)
+	after := resent(t, bulk)
+	_, err := bulk.Stop(ctx)
 	do(err)
 	h := b.heldNow(t)
 	t.Logf("%+v, sent again %+v", h, after.Since(before))
@@ -193,15 +201,12 @@ func TestAnswersBeginTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second)
-	resent, err := bulk.Resent(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := resent(t, bulk)
 	if _, err := bulk.Stop(ctx); err != nil {
 		t.Fatal(err)
 	}
 	h := b.heldNow(t)
-	t.Logf("%+v, sent again %+v", h, resent)
+	t.Logf("%+v, sent again %+v", h, again)
 	if h.Dropped != 0 {
 		t.Errorf("%d packets of %d connections were dropped", h.Dropped, n)
 	}
@@ -229,19 +234,13 @@ func TestAnswersOfSmallShares(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(30 * time.Second) // until what was dropped of that has come, and what the bucket gave has been paid back
-	before, err := bulk.Resent(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := resent(t, bulk)
 	rate, each := 0.0, []float64{}
 	for range 4 { // some six turns of all
 		each = append(each, arrives(5 * time.Second)[0])
 		rate += each[len(each)-1] / 4
 	}
-	after, err := bulk.Resent(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := resent(t, bulk)
 	t.Logf("%.4f of %d Mbit/s, in 5 s %.3f, sent again %+v, and %+v before", rate, limit, each, after.Since(before), before)
 	if rate < 0.99*limit || rate > 1.01*limit {
 		t.Errorf("%.4f of %d Mbit/s were received", rate, limit)

@@ -58,15 +58,9 @@ func TestAnswersByLink(t *testing.T) {
 	held := func(way string, waits bool) {
 		t.Helper()
 		time.Sleep(2 * time.Second) // for what a full bucket lets through
-		before, err := bulk.Resent(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := resent(t, bulk)
 		rate := arrives(5 * time.Second)[0]
-		after, err := bulk.Resent(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		after := resent(t, bulk)
 		t.Logf("answered by %s: %.3f of %g Mbit/s, sent again: %+v", way, rate, limit, after.Since(before))
 		if rate > 1.02*limit || rate < 0.98*limit {
 			t.Errorf("answered by %s: %.3f of %g Mbit/s", way, rate, limit)
@@ -114,15 +108,9 @@ func TestAnswersThroughBridge(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // for what a full bucket lets through
-	before, err := bulk.Resent(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := resent(t, bulk)
 	rate := arrives(5 * time.Second)[0]
-	after, err := bulk.Resent(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := resent(t, bulk)
 	t.Logf("%.3f of %d Mbit/s, sent again: %+v, and %+v before", rate, limit, after.Since(before), before)
 	if rate < 0.98*limit || rate > 1.01*limit || after.Since(before).Segments > 0 {
 		t.Errorf("%.3f of %d Mbit/s, sent again: %+v", rate, limit, after.Since(before))
