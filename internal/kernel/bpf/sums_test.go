@@ -84,6 +84,7 @@ func TestSumsOfSpacing(t *testing.T) {
 	testutil.Needs(t, "root", "BPF atomics")
 	kernel := newSums(t)
 	random := rand.New(rand.NewPCG(1, 2))
+	steps := 0 // towards a turn that is much later than the last one
 	for _, load := range []uint64{0, 1, 7, 1000} {
 		b := newBudget(plan.Owner{Link: plan.AtSockets}, amount{rate: 10e6})
 		b.Load = load * fair.One
@@ -91,13 +92,19 @@ func TestSumsOfSpacing(t *testing.T) {
 		spacing, now := fair.Spacing{}, uint64(1)
 		for n := range 3000 {
 			now += random.Uint64N(4e6)
-			share, took, due := 1+random.Uint64N(20e6), random.Uint64N(20e6), now+random.Uint64N(10e6)
+			share, took, due := 1+random.Uint64N(1<<uint(10+random.IntN(15))), random.Uint64N(20e6), now+random.Uint64N(10e6)
 			waited := random.Uint64N(1 + fair.Lag(share))
 			want := spacing.Answer(due, took, max(load, 1)*fair.One, fair.Lag(share), waited)
 			if got := runSum(t, kernel.SumSpace, step{waited, took, share, due}); got != want-due {
 				t.Fatalf("step %d, load %d, share %d: %d ns later in the kernel, and %d here", n, load, share, got, want-due)
 			}
+			if want-due == waited+100e6 {
+				steps++
+			}
 		}
+	}
+	if steps < 100 {
+		t.Errorf("%d answers of 12,000 come to their turn by a step: that is hardly compared", steps)
 	}
 }
 
