@@ -71,6 +71,7 @@ type simulation struct {
 	inner   *Budget           // a second level below budget
 	below   map[*sender]*Flow // the senders that it holds, too
 	now     uint64            // ns
+	jiffy   uint64            // at whose end a tab is charged, ns; 0: a moment later
 	queue   events
 	order   int
 	random  *rand.Rand
@@ -247,6 +248,9 @@ func (s *simulation) pay(f *sender, wire uint64) {
 	s.count(s.now, wire)
 	f.in.Packet(&f.Flow, s.now, f.tab+wire)
 	f.tab, f.tabEnds = 0, s.now+moment
+	if s.jiffy > 0 {
+		f.tabEnds = (s.now/s.jiffy + 1) * s.jiffy
+	}
 	f.charged++
 }
 
