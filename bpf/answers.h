@@ -3,7 +3,7 @@
  * What a connection answers tells its peer to go on. So where a link keeps packets until
  * their times of departure, nothing of what it receives has to be lost, or to wait: its
  * acknowledgements leave when a line of its share would have brought what they acknowledge.
- * socket_ingress keeps that time, depart gives it to what the connection sends, and window
+ * socket_ingress keeps that time, link_egress gives it to what the connection sends, and window
  * offers enough for that: what waits is what lets the peer go on.
  *
  * What it does not promise: anything where acknowledgements leave by other links.
@@ -27,6 +27,19 @@
 static __always_inline bool answers_wait(struct paced *p, __u64 now)
 {
 	return p->answered && now < p->answered + ELSEWHERE + 8 * p->window;
+}
+
+/* answer has what a connection sends wait until what it got would have come at its share. */
+static __always_inline void answer(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct paced *p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
+
+	if (!p)
+		return;
+	p->answered = skb->tstamp ? skb->tstamp : bpf_ktime_get_ns(); /* TCP has just looked at the clock */
+	if (skb->tstamp < p->leaves)
+		skb->tstamp = p->leaves;
 }
 
 /* look_back finds out, before a packet is sent, that the one before went by a link where nothing waits. */

@@ -34,6 +34,7 @@ enum __attribute__((packed)) limited {
 	DEPARTS_HERE = 1 << 3,	   /* and one for this link */
 	HAS_ONE = 1 << 4,	   /* all that it has is one budget, of its bytes on all links */
 	ANSWERS = 1 << 5,	   /* what its sockets answer waits until what they got would have come */
+	DEPARTS = DEPARTS_TOGETHER | DEPARTS_HERE,
 };
 
 /* What a contract means on one link. */
@@ -129,20 +130,14 @@ struct verdict {
 	__u16 link;
 } __attribute__((aligned(8)));
 
-/* What a connection sent below limits and has not been charged for yet. */
+/* What a connection sent or received below limits and has not been charged for yet. */
 struct tab {
 	__u64 in;	/* the budgets that it is to be charged to; 0: none */
-	__u64 ends;	/* when the next packet is charged, and these with it, ns */
+	__u64 ends;	/* when the next packet is charged, and these with it */
 	__u32 bytes;
 	__u32 segments;
 	__u32 room;	/* the most that the bytes may be */
-	__u32 pad;
-};
-
-/* What is known of a socket. */
-struct known {
-	struct verdict verdict;
-	struct tab tab;
+	__u32 held;	/* of the bytes, those of packets that may be held: not those that are bare */
 };
 
 /* How many workloads above a socket's own bind it. */
@@ -153,6 +148,14 @@ struct above {
 	__u32 generation;	 /* of the programs that found it */
 	__u16 contracts[ABOVE]; /* that claim a cgroup further up, the nearest first */
 	__u16 pad;
+};
+
+/* What is known of a socket. */
+struct known {
+	struct verdict verdict;
+	struct tab tab;
+	struct above above;
+	__u32 pad;
 };
 
 /*
@@ -359,6 +362,7 @@ struct paced {
 	__u64 leaves;  /* when it may answer that, ns: what it answers waits for it */
 	__u64 waited;  /* how much later than its line its last answer was, ns */
 	__u64 answered; /* when it last sent by a link where that waits, ns */
+	__u64 rests;   /* until which jiffy its window is left alone: it may have more than TCP asks for */
 	struct stake stakes[STAKES];
 };
 
@@ -450,7 +454,7 @@ _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
 _Static_assert(sizeof(struct tab) == 32, "tab");
-_Static_assert(sizeof(struct known) == 40, "known");
+_Static_assert(sizeof(struct known) == 56, "known");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
@@ -461,7 +465,7 @@ _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 88, "stake");
-_Static_assert(sizeof(struct paced) == 144 + STAKES * 104, "paced");
+_Static_assert(sizeof(struct paced) == 152 + STAKES * 104, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

@@ -16,19 +16,15 @@
  * limits is charged; one that waits for long is marked as congestion where its ends know
  * that. What carries nothing but acknowledgements is charged and never waits.
  *
- * What a connection answers waits as well, where what its workload receives is held so (answers.h).
- *
  * No atomic operations are in here that fetch: kernels before 5.12 load it too. Each limit
  * has a lock, and what is charged under it is exact. A packet takes its place in one after
  * the other, and gives back those that it has where one refuses it; what comes between on
  * another CPU has its time by then, so that place may stay empty.
  */
-#include "answers.h"
 #include "departures.h"
 #include "headers.h"
 #include "limiter.h"
 #include "links.h"
-#include "sockets.h"
 
 #include <bpf/bpf_endian.h>
 
@@ -215,12 +211,8 @@ __noinline int mark(__u32 contract, __u32 link, __u32 segments)
 /* Each on all links together, and on this one. */
 #define LINES (2 * WHOSE)
 
-/*
- * The lines that a packet is in, and how long it waits in each; contract 0: it is in none. And whether
- * it answers what its socket may receive so much of.
- */
+/* The lines that a packet is in, and how long it waits in each; contract 0: it is in none. */
 struct lines {
-	bool answers;
 	__u32 contracts[LINES];
 	__u32 links[LINES];
 	int waits[LINES];
@@ -231,7 +223,6 @@ static __always_inline void add_lines(struct __sk_buff *skb, struct lines *l, __
 	struct contract *c = id && contracts ? bpf_map_lookup_elem(contracts, &id) : NULL;
 	__u32 limited = c ? c->limited : 0;
 
-	l->answers |= limited & ANSWERS;
 	l->contracts[i] = limited & DEPARTS_TOGETHER ? id : 0;
 	l->links[i] = 0;
 	l->waits[i] = NOT_IN;
@@ -245,7 +236,6 @@ static __always_inline void find_lines(struct __sk_buff *skb, struct lines *l)
 	__u32 link = skb->cb[0] & NO_LINK;
 	void *contracts = bpf_map_lookup_elem(&links, &link);
 
-	l->answers = false;
 	add_lines(skb, l, 0, contracts, skb->cb[2]);
 	add_lines(skb, l, 2, contracts, skb->cb[3] & 0xffff);
 	add_lines(skb, l, 4, contracts, skb->cb[3] >> 16);
@@ -317,19 +307,6 @@ static __always_inline bool bare(struct __sk_buff *skb)
 	return skb->wire_len <= BARE && (skb->protocol == bpf_htons(ETH_P_ARP) || acknowledges(skb));
 }
 
-/* answer has what a connection sends wait until what it got would have come at its share. */
-static __always_inline void answer(struct __sk_buff *skb, __u64 now)
-{
-	struct bpf_sock *sk = full_socket(skb);
-	struct paced *p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
-
-	if (!p)
-		return;
-	p->answered = now;
-	if (p->leaves > now && skb->tstamp < p->leaves)
-		skb->tstamp = p->leaves;
-}
-
 SEC("tc")
 int depart(struct __sk_buff *skb)
 {
@@ -343,8 +320,6 @@ int depart(struct __sk_buff *skb)
 	case LONG:
 		mark_all(skb, &lines);
 	}
-	if (lines.answers)
-		answer(skb, now);
 	return NEXT;
 }
 

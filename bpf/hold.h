@@ -371,6 +371,14 @@ static __always_inline void charge_stakes(struct paced *p, struct load *l, __u64
 	leave(p, l->hook, now);
 }
 
+/* take_tab adds what is on a connection's tab to its packet. */
+static __always_inline void take_tab(struct tab *t, struct paced *p, struct load *l)
+{
+	l->wire += t->bytes;
+	l->segments += t->segments;
+	p->sent += t->bytes;
+}
+
 /* settle_tab charges what is on a connection's tab with its packet. Its first packets go on none. */
 static __always_inline void settle_tab(struct bpf_sock *sk, struct paced *p, struct load *l, __u64 now)
 {
@@ -378,10 +386,8 @@ static __always_inline void settle_tab(struct bpf_sock *sk, struct paced *p, str
 
 	if (!k)
 		return;
-	l->wire += k->tab.bytes;
-	l->segments += k->tab.segments;
-	p->sent += k->tab.bytes;
-	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now, p->pace);
+	take_tab(&k->tab, p, l);
+	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now + MOMENT, p->pace);
 }
 
 /*

@@ -12,10 +12,10 @@
  * namespace belongs to another user namespace, the kernel gives its sockets' users
  * by their numbers there.
  */
-#include "credit.h"
+#include "answers.h"
 #include "limiter.h"
+#include "plain.h"
 #include "resolve.h"
-#include "tab.h"
 
 /*
  * The classes of our own HTB have this many leaves, less one: link_egress adds
@@ -71,79 +71,6 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 	return class + ((bpf_get_hash_recalc(skb) * 0x9e3779b1 >> 16) & bucket_mask);
 }
 
-/* The budgets of a packet whose contracts have no more than one each. */
-struct budgets_of {
-	__u16 of[1 + ABOVE]; /* its own contract's first; 0: it has none */
-};
-
-static __always_inline __u32 first_of(struct budgets_of *b) { return b->of[0] | (__u32)b->of[1] << 16; }
-static __always_inline __u32 last_of(struct budgets_of *b) { return b->of[2] | (__u32)b->of[3] << 16; }
-static __always_inline bool any(struct budgets_of *b) { return b->of[0] | b->of[1] | b->of[2] | b->of[3]; }
-
-/*
- * plain says whether its one budget, if any, is all that has to be known of a contract: not where it has several, or
- * departures, or counts in the limits of others by its weight.
- */
-static __always_inline bool plain(struct contract *c, __u16 *budget)
-{
-	*budget = 0;
-	if (!c || !c->limited)
-		return true;
-	*budget = c->together;
-	return (c->limited & (HAS_ONE | HAS_WEIGHT)) == HAS_ONE;
-}
-
-/* all_plain is the same of all contracts that bind a packet. */
-static __always_inline bool all_plain(struct contract *own, struct above *above, struct budgets_of *b)
-{
-	__u32 i, id;
-
-	if (own_budgets || !plain(own, &b->of[0]))
-		return false;
-#pragma clang loop unroll(full)
-	for (i = 0; i < ABOVE; i++) {
-		id = above->contracts[i];
-		if (!id)
-			break;
-		if (!plain(bpf_map_lookup_elem(&contracts, &id), &b->of[1 + i]))
-			return false;
-	}
-	return true;
-}
-
-/* settled says whether a packet is of what a budget has been paid before, and takes it from there. */
-static __always_inline bool settled(struct __sk_buff *skb, __u32 budget)
-{
-	__u64 *credit = credit_of(budget), wire = skb->wire_len;
-
-	if (!prepaid(credit, wire))
-		return false;
-	*credit -= wire;
-	return true;
-}
-
-/* all_settled is the same of all budgets of a packet: it is of each of them, or of none. */
-static __always_inline bool all_settled(struct __sk_buff *skb, struct budgets_of *b)
-{
-	__u64 *credits[1 + ABOVE] = {}, wire = skb->wire_len;
-	__u32 i;
-
-#pragma clang loop unroll(full)
-	for (i = 0; i <= ABOVE; i++) {
-		if (!b->of[i])
-			continue;
-		credits[i] = credit_of(b->of[i]);
-		if (!prepaid(credits[i], wire))
-			return false;
-	}
-#pragma clang loop unroll(full)
-	for (i = 0; i <= ABOVE; i++) {
-		if (credits[i])
-			*credits[i] -= wire;
-	}
-	return true;
-}
-
 /* hand goes on in limit, which has to look for the packet's budgets, or else in depart. */
 static __always_inline void hand(struct __sk_buff *skb, struct verdict v, bool own, struct above *above)
 {
@@ -165,21 +92,28 @@ static __always_inline void tell(struct __sk_buff *skb, struct verdict v, __u32 
 	bpf_tail_call(skb, &limiter, LIMIT);
 }
 
-/* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
-static __always_inline void pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct tab *t)
+/* owes says whether a packet has to be charged: it is not paid yet, and does not go on its connection's tab. */
+static __always_inline bool owes(struct __sk_buff *skb, struct verdict v, struct known *at, struct budgets_of *b)
 {
-	struct above above = bound_above(skb, v);
-	struct budgets_of b = {};
-	__u32 first, last;
+	if (v.link & DATAGRAMS)
+		return !all_settled(b, skb->wire_len);
+	return !at || !on_tab(&at->tab, all_of(b), sent_at(skb), skb->wire_len, skb->gso_segs);
+}
 
-	if (!all_plain(c, &above, &b)) {
+/* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
+static __always_inline void pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
+{
+	struct above above = bound_above(skb, at, v);
+	struct budgets_of b = {};
+	__u32 limited;
+	bool are_plain = all_plain(c, &above, &b, &limited);
+
+	if (limited & ANSWERS)
+		answer(skb);
+	if (own_budgets || !are_plain)
 		hand(skb, v, c && c->limited, &above);
-		return;
-	}
-	first = first_of(&b);
-	last = last_of(&b);
-	if (any(&b) && !(v.link & DATAGRAMS ? all_settled(skb, &b) : on_tab(skb, t, tab_in(first, last))))
-		tell(skb, v, first, last);
+	else if (all_of(&b) && owes(skb, v, at, &b))
+		tell(skb, v, first_of(&b), last_of(&b));
 }
 
 /*
@@ -187,15 +121,21 @@ static __always_inline void pass_nested(struct __sk_buff *skb, struct verdict v,
  * is told these, and need not look; and a datagram that is paid already, or what goes on its connection's tab, need
  * not even go there.
  */
-static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct tab *t)
+static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
 {
 	bool own = c && c->limited, others = v.link & NESTED || own_budgets;
+	struct budgets_of b = {};
 
 	if (!own && !others)
 		return;
-	if (others || !(c->limited & HAS_ONE))
-		pass_nested(skb, v, c, t);
-	else if (!(v.link & DATAGRAMS ? settled(skb, c->together) : on_tab(skb, t, tab_in(c->together, 0))))
+	if (others || !(c->limited & HAS_ONE)) {
+		pass_nested(skb, v, c, at);
+		return;
+	}
+	b.of[0] = c->together;
+	if (c->limited & ANSWERS)
+		answer(skb);
+	if (owes(skb, v, at, &b))
 		tell(skb, v, c->together, 0);
 }
 
@@ -214,7 +154,7 @@ int link_egress(struct __sk_buff *skb)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
 	if (limits)
-		pass(skb, v, c, at ? &at->tab : NULL);
+		pass(skb, v, c, at);
 	return NEXT;
 }
 

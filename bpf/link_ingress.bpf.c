@@ -30,8 +30,9 @@ static __always_inline __u32 outer(__u32 id, __u32 member)
 /* member_of is in whose bloc a packet is: who claims its socket is asked as at egress. */
 static __noinline __u32 member_of(struct __sk_buff *skb)
 {
-	struct verdict v = resolve(skb, known_to(skb));
-	struct above above = bound_above(skb, v);
+	struct known *at = known_to(skb);
+	struct verdict v = resolve(skb, at);
+	struct above above = bound_above(skb, at, v);
 	__u32 member = outer(v.contract, CONTRACT_UNCLAIMED), i;
 
 	if (!above.contracts[0])

@@ -24,14 +24,6 @@ const volatile bool knows_mptcp;
 /* Whether any contract has a limit. */
 const volatile bool limits;
 
-/* Only of sockets that are below more than their own workload. */
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct above);
-} aboves SEC(".maps");
-
 /*
  * socket_of returns the socket that a packet is sent for. A SYN that is being
  * answered has only half a socket: the listener stands in for it. TIME_WAIT
@@ -81,20 +73,24 @@ static __always_inline struct known *known_of(struct bpf_sock *sk, struct mptcp_
 	return bpf_sk_storage_get(&verdicts, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
-/* look_above says what else binds a socket. An MPTCP connection's subflows share a
- * verdict, and each looks by itself. */
-static __always_inline void look_above(struct __sk_buff *skb, struct bpf_sock *sk, __u16 own, struct above *above)
+/*
+ * look_above says what else binds a socket. An MPTCP connection's subflows share a
+ * verdict, and each keeps this alone.
+ */
+static __always_inline void look_above(struct __sk_buff *skb, struct known *at, __u16 own, struct above *above)
 {
-	struct above *a = bpf_sk_storage_get(&aboves, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct bpf_sock *sk = skb->sk;
 
-	if (a && a->generation == generation) {
-		*above = *a;
+	if (at && at->above.generation == generation) {
+		*above = at->above;
 		return;
 	}
 	above->generation = generation;
 	find_above(skb, own, above);
-	if (a)
-		*a = *above;
+	if (!at && sk)
+		at = bpf_sk_storage_get(&verdicts, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (at)
+		at->above = *above;
 }
 
 /* nested says whether anything else binds a socket of a contract. */
@@ -219,13 +215,12 @@ static __always_inline struct verdict resolve(struct __sk_buff *skb, struct know
 }
 
 /* bound_above says what else binds a packet with a verdict: mostly nothing. */
-static __always_inline struct above bound_above(struct __sk_buff *skb, struct verdict v)
+static __always_inline struct above bound_above(struct __sk_buff *skb, struct known *at, struct verdict v)
 {
-	struct bpf_sock *sk = skb->sk;
 	struct above above = {};
 
-	if (sk && v.link & NESTED)
-		look_above(skb, sk, v.contract, &above);
+	if (v.link & NESTED)
+		look_above(skb, at, v.contract, &above);
 	return above;
 }
 

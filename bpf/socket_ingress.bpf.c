@@ -12,6 +12,7 @@
 #include "answers.h"
 #include "handshakes.h"
 #include "hold.h"
+#include "plain.h"
 #include "resolve.h"
 #include "segments.h"
 #include "shares.h"
@@ -29,31 +30,27 @@
 #define PASS 1
 #define REFUSE 0
 
-/*
- * add_received puts the budgets of what the sockets of a contract may receive into a load, and returns what is limited of
- * that, enum limited.
- */
-static __always_inline __u32 add_received(struct load *l, __u32 *n, __u32 id)
+/* add_received puts the budgets of what the sockets of a contract may receive into a load. */
+static __always_inline void add_received(struct load *l, __u32 *n, __u32 id)
 {
 	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
 
 	if (!c)
-		return 0;
+		return;
 	add(l, n, c->together);
 	add(l, n, c->together_packets);
-	return c->limited;
 }
 
-static __always_inline __u32 find_budgets(struct load *l, __u32 id, struct above *above)
+static __always_inline void find_budgets(struct load *l, __u32 id, struct above *above)
 {
-	__u32 n = 0, i, limited = add_received(l, &n, id);
+	__u32 n = 0, i;
 
+	add_received(l, &n, id);
 	if (!above->contracts[0])
-		return limited;
+		return;
 #pragma clang loop unroll(full)
 	for (i = 0; i < ABOVE; i++)
-		limited |= add_received(l, &n, above->contracts[i]);
-	return limited;
+		add_received(l, &n, above->contracts[i]);
 }
 
 /* window_of is what is known of a connection, NULL where a socket is none. */
@@ -61,6 +58,9 @@ static __always_inline struct paced *window_of(struct bpf_sock *sk)
 {
 	return sk && connected(sk) ? connection(&windows, sk) : NULL;
 }
+
+/* may_be_held is what of a packet may be held: a bare one never is. */
+static __always_inline __u32 may_be_held(__u32 wire) { return wire > BARE ? wire : 0; }
 
 /*
  * await looks at a connection before its packet is charged: whether what it answers waits, and has held it to its share.
@@ -138,7 +138,7 @@ static __always_inline void stay_until_answered(struct paced *p, __u64 now)
  */
 __noinline int expect(struct paced *p, __u64 now, __u64 wire, bool low)
 {
-	if (!p || !p->waits || wire <= BARE)
+	if (!p || !p->waits || !wire)
 		return 0;
 	if (!p->share)
 		find_share(p);
@@ -154,25 +154,95 @@ __noinline int expect(struct paced *p, __u64 now, __u64 wire, bool low)
 	return 0;
 }
 
+/*
+ * passes says whether a packet goes on as it is: it is below no limit, or of what those have been paid before, or goes on its
+ * connection's tab.
+ */
+static __always_inline bool passes(struct __sk_buff *skb, struct verdict v, struct known *at, struct budgets_of *b)
+{
+	__u32 wire = skb->len + ETH_HLEN;
+
+	if (!all_of(b))
+		return true;
+	if (skb->gso_size)
+		return false;
+	if (v.link & DATAGRAMS)
+		return all_settled(b, wire);
+	if (!at || !on_tab(&at->tab, all_of(b), bpf_jiffies64(), wire, 1))
+		return false;
+	at->tab.held += may_be_held(wire);
+	return true;
+}
+
+/*
+ * pay_tab adds what is on a connection's tab to its packet, pays for what of that might have been held, and returns how many
+ * bytes those are. It is global, as admit is.
+ */
+__noinline int pay_tab(struct tab *t, struct paced *p, struct load *l, __u64 now)
+{
+	__u32 wire, i;
+	struct budget *b;
+
+	if (!t || !p || !l)
+		return 0;
+	wire = l->wire;
+	l->wire = t->held;
+	each_budget(l, i, b) {
+		pay(b, true, now, toll(b, l));
+	}
+	l->wire = wire;
+	take_tab(t, p, l);
+	return t->held;
+}
+
+/* reaches says that what a connection receives is held back by its limits. */
+static __always_inline bool reaches(struct paced *p, struct load *l, __u64 now)
+{
+	return p->waits ? p->due > now : l->low;
+}
+
+/*
+ * count has a packet, and what is on the tab of its connection, be part of that. The next tab is closed where it has hardly begun, and
+ * while its limits are reached: then each packet is held by itself.
+ */
+static __always_inline void count(struct paced *p, struct tab *t, struct load *l, __u64 now)
+{
+	__u64 held = may_be_held(l->wire);
+
+	if (t)
+		held += pay_tab(t, p, l, now);
+	charge_stakes(p, l, now, l->own);
+	expect(p, now, held, l->low);
+	if (t)
+		open_tab(t, p->sent < NEWCOMER || reaches(p, l, now) ? 0 : l->tab, bpf_jiffies64() + 1, p->share);
+}
+
 SEC("cgroup_skb/ingress")
 int socket_ingress(struct __sk_buff *skb)
 {
 	struct load load = { .together = true }, *l = &load;
+	struct budgets_of b = {};
 	struct above above;
 	struct verdict v;
 	struct bpf_sock *sk;
+	struct known *at;
 	struct paced *p;
-	__u32 limited;
+	__u32 limited, id;
 	__u64 now;
 
 	opaque(l);
 	if (skb->ifindex == LOOPBACK)
 		return PASS;
-	v = resolve(skb, known_to(skb));
-	above = bound_above(skb, v);
-	limited = find_budgets(l, v.contract, &above);
-	if (!l->budgets[0])
-		return PASS;
+	at = known_to(skb);
+	v = resolve(skb, at);
+	above = bound_above(skb, at, v);
+	id = v.contract;
+	if (all_plain(bpf_map_lookup_elem(&contracts, &id), &above, &b, &limited)) {
+		if (passes(skb, v, at, &b))
+			return PASS;
+		l->tab = all_of(&b);
+	}
+	find_budgets(l, id, &above);
 	weigh(skb, l, ETH_HLEN, ETH_HLEN);
 	sk = full_socket(skb);
 	l->stream = carries_tcp(skb, sk);
@@ -188,10 +258,8 @@ int socket_ingress(struct __sk_buff *skb)
 	}
 	if (hold_unpaced(skb, l, now) == DROP)
 		return REFUSE;
-	if (p) {
-		charge_stakes(p, l, now, l->own);
-		expect(p, now, l->wire, l->low);
-	}
+	if (p)
+		count(p, l->own && l->tab && at ? &at->tab : NULL, l, now);
 	return PASS;
 }
 

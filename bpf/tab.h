@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A connection that its pace holds back keeps a tab: what it sends within a moment is
+ * A connection that is held back to its share keeps a tab: what it sends within a moment is
  * charged with its next packet after that. So most packets of those that send little each go no
  * further than link_egress, which finds the tab where it finds whose they are; limit, which charges
- * them, is not even called.
+ * them, is not even called. What a connection receives goes on another one, until the kernel's next
+ * jiffy, while its limits are not reached.
  *
- * A vote stands for 16 times as long or more, so nobody's share depends on it. All that is
+ * A vote stands for 16 times as long as a moment, and for twice a jiffy or more, so nobody's share depends on it. All that is
  * on the tabs of a limit is no more than that lets pass in a moment.
  */
 #ifndef WEIR_TAB_H
@@ -23,27 +24,24 @@
 static __always_inline __u64 tab_in(__u32 first, __u32 last) { return first | (__u64)last << 32; }
 
 /* open_tab begins one, of what a pace gives in a moment. */
-static __always_inline void open_tab(struct tab *t, __u64 in, __u64 now, __u32 pace)
+static __always_inline void open_tab(struct tab *t, __u64 in, __u64 ends, __u64 pace)
 {
 	t->in = in;
-	t->ends = now + MOMENT;
+	t->ends = ends;
 	t->room = pace >> MOMENTS;
-	t->bytes = t->segments = 0;
+	t->bytes = t->segments = t->held = 0;
 }
 
-/*
- * on_tab says whether a packet goes on its connection's tab, and puts it there. It is of TCP,
- * which sends its packets one after the other and stamps them with the time.
- */
-static __always_inline bool on_tab(struct __sk_buff *skb, struct tab *t, __u64 in)
-{
-	__u64 now = skb->tstamp;
-	__u32 wire = skb->wire_len;
+/* sent_at is when TCP sent a packet: it sends one after the other and stamps them with the time. */
+static __always_inline __u64 sent_at(struct __sk_buff *skb) { return skb->tstamp ? skb->tstamp : -1; }
 
-	if (!t || t->in != in || !now || now >= t->ends || t->bytes + wire > t->room)
+/* on_tab says whether a packet of TCP goes on its connection's tab, and puts it there. */
+static __always_inline bool on_tab(struct tab *t, __u64 in, __u64 now, __u32 wire, __u32 segments)
+{
+	if (t->in != in || now >= t->ends || t->bytes + wire > t->room)
 		return false;
 	t->bytes += wire;
-	t->segments += skb->gso_segs ? skb->gso_segs : 1;
+	t->segments += segments ? segments : 1;
 	return true;
 }
 

@@ -28,8 +28,9 @@
 /* The most of their share that neighbours may have on its way while a limit is not reached, ns. */
 #define LEAD (10 * LAG)
 
-/* So many times a round trip a window is looked at anew. */
+/* So many times a round trip a window is looked at anew, and not oftener than every 250 us: shares change by the tick. */
 #define OFTEN 8
+#define SELDOM (250 * MICROSECOND)
 
 /* round_trip is what the receiver knows of it, ns: from its own data, or the peer's. */
 static __always_inline __u64 round_trip(struct bpf_sock_ops *ops, struct tcp_sock *tp)
@@ -157,13 +158,15 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	__u64 now;
 
 	p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
-	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	now = bpf_ktime_get_ns();
-	if (!p || !tp)
+	if (!p || bpf_jiffies64() < p->rests)
 		return;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return;
+	now = tp->tcp_clock_cache;
 	look_back(p, now);
 	narrow = narrowest(tp);
-	if (p->pace != narrow && now < p->heard + p->window / OFTEN)
+	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, SELDOM))
 		return;
 	p->window = round_trip(ops, tp);
 	/* A way that has become longer is found out, little by little: not while it is us who make it so. */
@@ -187,6 +190,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	window = least(wide_enough(p, &leave, now, narrow), p->own);
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || !still(p->pace, window);
 	cut_paces(p, anew || window == p->own ? 0 : leave.keeps);
+	p->rests = window == p->own ? bpf_jiffies64() + 1 : 0; /* it asks for less than it might */
 	if (!anew)
 		return;
 	p->limits = leave.limits;
@@ -265,7 +269,8 @@ int window(struct bpf_sock_ops *ops)
 		hear_of(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		set_window(ops);
+		if (ops->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS) /* there is no packet yet */
+			set_window(ops);
 		break;
 	}
 	return 1;

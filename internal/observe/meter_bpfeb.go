@@ -34,8 +34,15 @@ type meterKnown struct {
 		Bytes    uint32
 		Segments uint32
 		Room     uint32
-		Pad      uint32
+		Held     uint32
 	}
+	Above struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contracts  [3]uint16
+		Pad        uint16
+	}
+	Pad uint32
 }
 
 type meterOwned uint32

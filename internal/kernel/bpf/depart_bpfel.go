@@ -40,63 +40,6 @@ type departDeparture struct {
 	Marked   uint64
 }
 
-type departPaced struct {
-	_          structs.HostLayout
-	Window     uint64
-	Limits     uint64
-	Heard      uint64
-	Nearest    uint64
-	Unpaced    uint64
-	Sent       uint64
-	Aged       uint64
-	Wire       uint32
-	Payload    uint32
-	Head       uint32
-	Pace       uint32
-	Own        uint32
-	Mean       uint32
-	Wider      uint32
-	Full       uint32
-	Clamp      uint32
-	Held       uint8
-	AppLimited uint8
-	Late       uint8
-	Waits      uint8
-	Place      uint32
-	Owed       uint32
-	Share      uint64
-	Due        uint64
-	Leaves     uint64
-	Waited     uint64
-	Answered   uint64
-	Stakes     [28]struct {
-		_       structs.HostLayout
-		Budget  uint16
-		Serial  uint16
-		Hook    uint32
-		Charged uint64
-		Flow    struct {
-			_          structs.HostLayout
-			Window     uint64
-			Load       uint64
-			Said       uint64
-			Vote       uint64
-			Over       uint64
-			Due        uint64
-			Since      uint64
-			Used       uint64
-			Fresh      uint64
-			Size       uint32
-			Voting     uint32
-			Low        uint8
-			AppLimited uint8
-			Exact      uint8
-			Held       uint8
-			Measured   uint32
-		}
-	}
-}
-
 type departTurn struct {
 	_      structs.HostLayout
 	Leaves uint64
@@ -113,7 +56,6 @@ const (
 	departMapLimiter    = "limiter"
 	departMapLinks      = "links"
 	departMapTurns      = "turns"
-	departMapWindows    = "windows"
 	departProgDepart    = "depart"
 )
 
@@ -170,7 +112,6 @@ type departMapSpecs struct {
 	Limiter    *ebpf.MapSpec `ebpf:"limiter"`
 	Links      *ebpf.MapSpec `ebpf:"links"`
 	Turns      *ebpf.MapSpec `ebpf:"turns"`
-	Windows    *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // departVariableSpecs contains global variables before they are loaded into the kernel.
@@ -203,7 +144,6 @@ type departMaps struct {
 	Limiter    *ebpf.Map `ebpf:"limiter"`
 	Links      *ebpf.Map `ebpf:"links"`
 	Turns      *ebpf.Map `ebpf:"turns"`
-	Windows    *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *departMaps) Close() error {
@@ -212,7 +152,6 @@ func (m *departMaps) Close() error {
 		m.Limiter,
 		m.Links,
 		m.Turns,
-		m.Windows,
 	)
 }
 

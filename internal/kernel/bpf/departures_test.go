@@ -473,7 +473,7 @@ func TestSetDeparture(t *testing.T) {
 	}
 }
 
-// TestAnswersAreReadBack: a link knows whose answers wait, and has what gives them their times.
+// TestAnswersAreReadBack: a link knows whose answers wait.
 func TestAnswersAreReadBack(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	rules, l := ports(1000), promises(8)
@@ -481,9 +481,6 @@ func TestAnswersAreReadBack(t *testing.T) {
 	l.Contracts[plan.FirstID] = plan.Promise{Serial: 1, Answers: true}
 	g := begin(t, newRoom(t), 1, rules, bare)
 	load(t, g, lo, rules, l)
-	if there, err := g.hasLimiter(slotDepart); err != nil || !there {
-		t.Errorf("gives times of departure: %v, %v", there, err)
-	}
 	again, err := g.Promises(lo)
 	if err != nil || again[plan.FirstID] != l.Contracts[plan.FirstID] || again[plan.FirstID+1].Answers {
 		t.Errorf("read back: %+v, %v", again, err)

@@ -215,7 +215,6 @@ func (g *Generation) shared(spec *ebpf.CollectionSpec) *ebpf.CollectionOptions {
 	all := map[string]*ebpf.Map{
 		linkEgressMapIdentities:    g.memory.identities,
 		linkEgressMapVerdicts:      g.memory.verdicts,
-		linkEgressMapAboves:        g.memory.aboves,
 		limitMapPaces:              g.memory.paces,
 		socketIngressMapWindows:    g.memory.windows,
 		socketIngressMapHandshakes: g.memory.handshakes,

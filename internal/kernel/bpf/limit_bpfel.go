@@ -125,8 +125,15 @@ type limitKnown struct {
 		Bytes    uint32
 		Segments uint32
 		Room     uint32
-		Pad      uint32
+		Held     uint32
 	}
+	Above struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contracts  [3]uint16
+		Pad        uint16
+	}
+	Pad uint32
 }
 
 type limitMember struct {
@@ -164,6 +171,7 @@ type limitPaced struct {
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
 		Budget  uint16

@@ -13,13 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type linkEgressAbove struct {
-	_          structs.HostLayout
-	Generation uint32
-	Contracts  [3]uint16
-	Pad        uint16
-}
-
 type linkEgressContract struct {
 	_               structs.HostLayout
 	Priority        uint32
@@ -79,8 +72,15 @@ type linkEgressKnown struct {
 		Bytes    uint32
 		Segments uint32
 		Room     uint32
-		Pad      uint32
+		Held     uint32
 	}
+	Above struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contracts  [3]uint16
+		Pad        uint16
+	}
+	Pad uint32
 }
 
 type linkEgressLimited uint8
@@ -92,6 +92,7 @@ const (
 	linkEgressLimitedDEPARTS_HERE     linkEgressLimited = 8
 	linkEgressLimitedHAS_ONE          linkEgressLimited = 16
 	linkEgressLimitedANSWERS          linkEgressLimited = 32
+	linkEgressLimitedDEPARTS          linkEgressLimited = 12
 )
 
 type linkEgressLinkNumber uint32
@@ -104,6 +105,64 @@ const (
 	linkEgressLinkNumberNESTED     linkEgressLinkNumber = 32768
 )
 
+type linkEgressPaced struct {
+	_          structs.HostLayout
+	Window     uint64
+	Limits     uint64
+	Heard      uint64
+	Nearest    uint64
+	Unpaced    uint64
+	Sent       uint64
+	Aged       uint64
+	Wire       uint32
+	Payload    uint32
+	Head       uint32
+	Pace       uint32
+	Own        uint32
+	Mean       uint32
+	Wider      uint32
+	Full       uint32
+	Clamp      uint32
+	Held       uint8
+	AppLimited uint8
+	Late       uint8
+	Waits      uint8
+	Place      uint32
+	Owed       uint32
+	Share      uint64
+	Due        uint64
+	Leaves     uint64
+	Waited     uint64
+	Answered   uint64
+	Rests      uint64
+	Stakes     [28]struct {
+		_       structs.HostLayout
+		Budget  uint16
+		Serial  uint16
+		Hook    uint32
+		Charged uint64
+		Flow    struct {
+			_          structs.HostLayout
+			Window     uint64
+			Load       uint64
+			Said       uint64
+			Vote       uint64
+			Over       uint64
+			Due        uint64
+			Since      uint64
+			Used       uint64
+			Fresh      uint64
+			Size       uint32
+			Voting     uint32
+			Low        uint8
+			AppLimited uint8
+			Exact      uint8
+			Held       uint8
+			Measured   uint32
+		}
+	}
+}
+
 type linkEgressTuple struct {
 	_      structs.HostLayout
 	Mask   [4]uint32
@@ -114,7 +173,6 @@ type linkEgressTuple struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	linkEgressMapAboves      = "aboves"
 	linkEgressMapCgroups     = "cgroups"
 	linkEgressMapCgroups1    = "cgroups1"
 	linkEgressMapContracts   = "contracts"
@@ -127,6 +185,7 @@ const (
 	linkEgressMapTuples      = "tuples"
 	linkEgressMapUsers       = "users"
 	linkEgressMapVerdicts    = "verdicts"
+	linkEgressMapWindows     = "windows"
 	linkEgressProgLinkEgress = "link_egress"
 	linkEgressVarBucketMask  = "bucket_mask"
 	linkEgressVarDscpMatters = "dscp_matters"
@@ -189,7 +248,6 @@ type linkEgressProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressMapSpecs struct {
-	Aboves     *ebpf.MapSpec `ebpf:"aboves"`
 	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
 	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
@@ -202,6 +260,7 @@ type linkEgressMapSpecs struct {
 	Tuples     *ebpf.MapSpec `ebpf:"tuples"`
 	Users      *ebpf.MapSpec `ebpf:"users"`
 	Verdicts   *ebpf.MapSpec `ebpf:"verdicts"`
+	Windows    *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // linkEgressVariableSpecs contains global variables before they are loaded into the kernel.
@@ -240,7 +299,6 @@ func (o *linkEgressObjects) Close() error {
 //
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressMaps struct {
-	Aboves     *ebpf.Map `ebpf:"aboves"`
 	Cgroups    *ebpf.Map `ebpf:"cgroups"`
 	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
 	Contracts  *ebpf.Map `ebpf:"contracts"`
@@ -253,11 +311,11 @@ type linkEgressMaps struct {
 	Tuples     *ebpf.Map `ebpf:"tuples"`
 	Users      *ebpf.Map `ebpf:"users"`
 	Verdicts   *ebpf.Map `ebpf:"verdicts"`
+	Windows    *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *linkEgressMaps) Close() error {
 	return _LinkEgressClose(
-		m.Aboves,
 		m.Cgroups,
 		m.Cgroups1,
 		m.Contracts,
@@ -270,6 +328,7 @@ func (m *linkEgressMaps) Close() error {
 		m.Tuples,
 		m.Users,
 		m.Verdicts,
+		m.Windows,
 	)
 }
 

@@ -13,13 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type linkIngressAbove struct {
-	_          structs.HostLayout
-	Generation uint32
-	Contracts  [3]uint16
-	Pad        uint16
-}
-
 type linkIngressBudget struct {
 	_           structs.HostLayout
 	Contract    uint16
@@ -170,8 +163,15 @@ type linkIngressKnown struct {
 		Bytes    uint32
 		Segments uint32
 		Room     uint32
-		Pad      uint32
+		Held     uint32
 	}
+	Above struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contracts  [3]uint16
+		Pad        uint16
+	}
+	Pad uint32
 }
 
 type linkIngressLinkNumber uint32
@@ -219,6 +219,7 @@ type linkIngressPaced struct {
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
@@ -257,7 +258,6 @@ type linkIngressTuple struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	linkIngressMapAboves       = "aboves"
 	linkIngressMapBlocs        = "blocs"
 	linkIngressMapBudgets      = "budgets"
 	linkIngressMapCgroups      = "cgroups"
@@ -332,7 +332,6 @@ type linkIngressProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkIngressMapSpecs struct {
-	Aboves     *ebpf.MapSpec `ebpf:"aboves"`
 	Blocs      *ebpf.MapSpec `ebpf:"blocs"`
 	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
 	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
@@ -383,7 +382,6 @@ func (o *linkIngressObjects) Close() error {
 //
 // It can be passed to loadLinkIngressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkIngressMaps struct {
-	Aboves     *ebpf.Map `ebpf:"aboves"`
 	Blocs      *ebpf.Map `ebpf:"blocs"`
 	Budgets    *ebpf.Map `ebpf:"budgets"`
 	Cgroups    *ebpf.Map `ebpf:"cgroups"`
@@ -401,7 +399,6 @@ type linkIngressMaps struct {
 
 func (m *linkIngressMaps) Close() error {
 	return _LinkIngressClose(
-		m.Aboves,
 		m.Blocs,
 		m.Budgets,
 		m.Cgroups,

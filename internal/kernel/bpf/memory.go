@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, arrivals, aboves, tasks, paces, windows, handshakes, budgets, credits, departures, turns, pools, holdings *ebpf.Map
+	identities, verdicts, arrivals, tasks, paces, windows, handshakes, budgets, credits, departures, turns, pools, holdings *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -71,7 +71,6 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.identities = open(egress[linkEgressMapIdentities])
 	m.verdicts = open(egress[linkEgressMapVerdicts])
 	m.arrivals = open(received)
-	m.aboves = open(egress[linkEgressMapAboves])
 	m.tasks = open(sockets[socketCreateMapTasks])
 	m.paces = open(limit[limitMapPaces])
 	m.windows = open(receive[socketIngressMapWindows])
@@ -97,7 +96,6 @@ func (m memory) Close() {
 	m.identities.Close()
 	m.verdicts.Close()
 	m.arrivals.Close()
-	m.aboves.Close()
 	m.tasks.Close()
 	m.paces.Close()
 	m.windows.Close()

@@ -42,6 +42,7 @@ type openPaced struct {
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
 		Budget  uint16

@@ -139,6 +139,7 @@ type pacePaced struct {
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
 		Budget  uint16

@@ -37,12 +37,6 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 			return c, err
 		}
 	}
-	if p.Answers {
-		if err := g.ensureDepart(); err != nil {
-			return c, err
-		}
-		c.Limited |= linkEgressLimitedANSWERS
-	}
 	bytes, packets, err := g.setAmounts(plan.Owner{Contract: id, Link: index}, p.Here)
 	if p.Here.Departs {
 		c.Limited |= linkEgressLimitedDEPARTS_HERE
@@ -54,6 +48,9 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 	}
 	if c.Limited == linkEgressLimitedHAS_BUDGETS && !p.Toward && c.TogetherPackets|c.Here|c.HerePackets == uint16(none) {
 		c.Limited |= linkEgressLimitedHAS_ONE
+	}
+	if p.Answers {
+		c.Limited |= linkEgressLimitedANSWERS
 	}
 	if p.Weighted {
 		c.Limited |= linkEgressLimitedHAS_WEIGHT

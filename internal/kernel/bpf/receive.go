@@ -137,8 +137,14 @@ func (g *Generation) putArriving(m *ebpf.Map, c plan.Contract, l plan.Limit) err
 	}
 	is := socketIngressContract{Priority: plan.Keep, Serial: c.Serial}
 	is.Together, is.TogetherPackets = uint16(bytes), uint16(packets)
+	if bytes|packets != none {
+		is.Limited |= socketIngressLimitedHAS_BUDGETS
+	}
+	if is.Limited != 0 && packets == none {
+		is.Limited |= socketIngressLimitedHAS_ONE
+	}
 	if l.Answers {
-		is.Limited = socketIngressLimitedANSWERS
+		is.Limited |= socketIngressLimitedANSWERS
 	}
 	if err := m.Put(uint32(c.ID), is); err != nil {
 		return fmt.Errorf("write what contract %d may receive: %w", c.ID, named(err))

@@ -15,7 +15,6 @@ import (
 //
 //	identities verdicts arrivals tasks
 //	                             what is remembered of sockets and processes
-//	aboves                       what else binds sockets
 //	budgets departures turns paces windows handshakes
 //	                             the limits, and how connections below them are held back
 //	pools holdings               what sockets hold of TCP memory

@@ -13,13 +13,6 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-type socketIngressAbove struct {
-	_          structs.HostLayout
-	Generation uint32
-	Contracts  [3]uint16
-	Pad        uint16
-}
-
 type socketIngressBudget struct {
 	_           structs.HostLayout
 	Contract    uint16
@@ -176,8 +169,15 @@ type socketIngressKnown struct {
 		Bytes    uint32
 		Segments uint32
 		Room     uint32
-		Pad      uint32
+		Held     uint32
 	}
+	Above struct {
+		_          structs.HostLayout
+		Generation uint32
+		Contracts  [3]uint16
+		Pad        uint16
+	}
+	Pad uint32
 }
 
 type socketIngressLimited uint8
@@ -189,6 +189,7 @@ const (
 	socketIngressLimitedDEPARTS_HERE     socketIngressLimited = 8
 	socketIngressLimitedHAS_ONE          socketIngressLimited = 16
 	socketIngressLimitedANSWERS          socketIngressLimited = 32
+	socketIngressLimitedDEPARTS          socketIngressLimited = 12
 )
 
 type socketIngressLinkNumber uint32
@@ -230,6 +231,7 @@ type socketIngressPaced struct {
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
@@ -268,7 +270,6 @@ type socketIngressTuple struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	socketIngressMapAboves         = "aboves"
 	socketIngressMapBudgets        = "budgets"
 	socketIngressMapCgroups        = "cgroups"
 	socketIngressMapCgroups1       = "cgroups1"
@@ -342,7 +343,6 @@ type socketIngressProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type socketIngressMapSpecs struct {
-	Aboves     *ebpf.MapSpec `ebpf:"aboves"`
 	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
 	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
 	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
@@ -392,7 +392,6 @@ func (o *socketIngressObjects) Close() error {
 //
 // It can be passed to loadSocketIngressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type socketIngressMaps struct {
-	Aboves     *ebpf.Map `ebpf:"aboves"`
 	Budgets    *ebpf.Map `ebpf:"budgets"`
 	Cgroups    *ebpf.Map `ebpf:"cgroups"`
 	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
@@ -411,7 +410,6 @@ type socketIngressMaps struct {
 
 func (m *socketIngressMaps) Close() error {
 	return _SocketIngressClose(
-		m.Aboves,
 		m.Budgets,
 		m.Cgroups,
 		m.Cgroups1,

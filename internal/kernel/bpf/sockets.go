@@ -66,7 +66,7 @@ func (s *Sockets) Identify(fd int, i Identity) (changed bool, err error) {
 // forget lets the socket's next packets, those that it sends and those that it
 // receives, find anew under which contract they go and what else binds them.
 func (s *Sockets) forget(fd int) error {
-	for _, known := range []*ebpf.Map{s.verdicts, s.arrivals, s.aboves} {
+	for _, known := range []*ebpf.Map{s.verdicts, s.arrivals} {
 		if err := known.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("forget contract of socket: %w", err)
 		}

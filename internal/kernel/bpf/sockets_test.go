@@ -51,8 +51,8 @@ func TestTags(t *testing.T) {
 		fd := borrow(t, c.pid)
 		w.expect(ladderClass, 1, func() { c.do("send") })
 		id := Identity{Tag: plan.Contract{ID: plan.FirstID + 2, Serial: 1}.Tag()}
-		// As of one that also receives, and is below more than its own workload.
-		if err := errors.Join(s.arrivals.Put(uint32(fd), linkEgressKnown{}), s.aboves.Put(uint32(fd), linkEgressAbove{})); err != nil {
+		// As of one that also receives.
+		if err := s.arrivals.Put(uint32(fd), linkEgressKnown{}); err != nil {
 			t.Fatal(err)
 		}
 		if changed, err := s.Identify(fd, id); err != nil || !changed {
@@ -60,9 +60,6 @@ func TestTags(t *testing.T) {
 		}
 		if err := s.arrivals.Lookup(uint32(fd), new(linkEgressKnown)); !errors.Is(err, ebpf.ErrKeyNotExist) {
 			t.Errorf("what it receives under: %v", err)
-		}
-		if err := s.aboves.Lookup(uint32(fd), new(linkEgressAbove)); !errors.Is(err, ebpf.ErrKeyNotExist) {
-			t.Errorf("what else binds it: %v", err)
 		}
 		if changed, err := s.Identify(fd, id); err != nil || changed {
 			t.Fatalf("tag socket again: changed %v, %v", changed, err)

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -36,12 +37,6 @@ func TestTab(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	write := func(bytes int) {
-		t.Helper()
-		if _, err := c.Write(make([]byte, bytes)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	// passed is what link_egress has seen.
 	passed := func() (packets, bytes uint64) {
 		t.Helper()
@@ -61,14 +56,14 @@ func TestTab(t *testing.T) {
 		return k
 	}
 	for range 20 { // until it is paced, and no newcomer
-		write(fair.Newcomer / 10)
+		write(t, c, fair.Newcomer/10)
 		acknowledged(t, c)
 	}
 	var most uint32
 	before, _ := passed()
 	for range 50 {
 		for range 40 {
-			write(1)
+			write(t, c, 1)
 		}
 		acknowledged(t, c)
 		k := tab()
@@ -150,4 +145,164 @@ func acknowledged(t *testing.T, c *net.TCPConn) {
 		}
 	}
 	t.Fatal("what it sent is not acknowledged")
+}
+
+// TestTabReceived is TestTab of what a connection receives.
+func TestTabReceived(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	const bandwidth = 10_000_000_000
+	here, there, g, tab := receivingConnection(t, bandwidth)
+	got := transfer(t, there, here, 20*fair.Newcomer) // until it is no newcomer
+	before := held(t, g).Passed
+	var most uint32
+	for range 50 {
+		for range 40 {
+			write(t, there, 1)
+		}
+		is := received(t, here, 40)
+		k, charged := tab().Tab, held(t, g).Passed
+		if came := is.wire() - got.wire(); charged-before+uint64(k.Bytes) != came {
+			t.Fatalf("%d bytes are charged and %d on the tab of %d that came", charged-before, k.Bytes, came)
+		}
+		if k.Bytes > k.Room || k.Held > k.Bytes {
+			t.Errorf("%d bytes are on a tab with room for %d, %d of packets that may be held", k.Bytes, k.Room, k.Held)
+		}
+		most = max(most, k.Segments)
+		before, got = charged+uint64(k.Bytes), is
+	}
+	if most < 2 {
+		t.Errorf("at most %d packets went on the tab", most)
+	}
+	if room := tab().Tab.Room; room == 0 || room > bandwidth/8>>12 {
+		t.Errorf("there is room for %d bytes on the tab below a limit of %g bit/s", room, float64(bandwidth))
+	}
+}
+
+// TestTabEndsAtLimit: of a connection whose limit is reached each packet is charged by itself.
+func TestTabEndsAtLimit(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	const bandwidth, bucket = 10_000_000, 10_000_000 / 8 * 220 / 1000
+	here, there, g, tab := receivingConnection(t, bandwidth)
+	const most = bucket * 4 / 5 // of it, so that nothing is lost, and then waited for
+	transfer(t, there, here, most)
+	if k := tab().Tab; k.In != 0 || k.Bytes != 0 {
+		t.Errorf("the tab is open, where the bucket is not half full: %+v; %+v", k, held(t, g))
+	}
+}
+
+// TestTabIsPaid: what may be held has its price in the bucket, on the tab or not.
+func TestTabIsPaid(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	const bandwidth, bucket, each, packets = 100_000_000, 100_000_000 / 8 * 220 / 1000, 200, 40
+	here, there, g, tab := receivingConnection(t, bandwidth)
+	paid := func() time.Duration {
+		t.Helper()
+		var b limitBudget
+		if err := g.memory.budgets.Lookup(uint32(1), &b); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(b.StreamsPaid / 16)
+	}
+	for range 10 {
+		transfer(t, there, here, bucket*2/5)
+		start, before := time.Now(), paid()
+		var most uint32
+		for range packets {
+			write(t, there, each)
+			received(t, here, each)
+			most = max(most, tab().Tab.Held)
+		}
+		time.Sleep(10 * time.Millisecond) // a jiffy
+		write(t, there, each)
+		received(t, here, each)
+		spent := paid() - before
+		if time.Since(start) > 60*time.Millisecond { // it may be full again, and then forgets
+			continue
+		}
+		want := time.Duration((packets + 1) * (each + 66) * 8 * 1e9 / bandwidth)
+		if spent != want || most == 0 {
+			t.Errorf("%v is paid, want %v; %d bytes on the tab", spent, want, most)
+		}
+		return
+	}
+	t.Error("there was no quiet moment")
+}
+
+// receivingConnection is a connection of a workload that may receive so much, its peer's end, and what is on its tab.
+func receivingConnection(t *testing.T, max policy.Rate) (here, there *net.TCPConn, g *Generation, tab func() linkEgressKnown) {
+	t.Helper()
+	w := newWire(t)
+	rules := noRules()
+	rules.Cgroups[cgroupID(t, w.room.Cgroup)] = plan.FirstID
+	g = w.receiving(rules, map[plan.ContractID]policy.Rate{plan.FirstID: max})
+	if err := g.AttachWindow(); err != nil {
+		t.Fatal(err)
+	}
+	sink := w.listen(w.there, w.to4(0)) // of nobody who is below the limit
+	join(t, w.room.Cgroup, os.Getpid())
+	t.Cleanup(func() { join(t, filepath.Dir(w.room.Cgroup), os.Getpid()) })
+	here = w.dial(w.here, sink.Addr().String())
+	c, err := sink.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	s := sockets(t, w.room)
+	return here, c.(*net.TCPConn), g, func() linkEgressKnown {
+		t.Helper()
+		var k linkEgressKnown
+		descriptor(t, here, func(fd int) {
+			if err := s.arrivals.Lookup(uint32(fd), &k); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return k
+	}
+}
+
+func write(t *testing.T, c net.Conn, bytes int) {
+	t.Helper()
+	if _, err := c.Write(make([]byte, bytes)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// transfer sends more than fits the buffers of a connection, and takes it.
+func transfer(t *testing.T, from net.Conn, to *net.TCPConn, bytes int) arrived {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := from.Write(make([]byte, bytes))
+		done <- err
+	}()
+	got := received(t, to, bytes)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// arrived is what TCP has got.
+type arrived struct{ bytes, segments uint64 }
+
+// wire is that with the headers of each segment, with timestamps.
+func (a arrived) wire() uint64 { return a.bytes + 66*a.segments }
+
+// received takes so many bytes from a connection.
+func received(t *testing.T, c *net.TCPConn, bytes int) (a arrived) {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, bytes)); err != nil {
+		t.Fatal(err)
+	}
+	descriptor(t, c, func(fd int) {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a = arrived{info.Bytes_received, uint64(info.Segs_in)}
+	})
+	return a
 }
