@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
@@ -288,101 +286,6 @@ func BenchmarkBounds(b *testing.B) {
 			b.ReportMetric(costs[n][20], fmt.Sprintf("ns/below-%d", n))
 		}
 	}
-	b.ReportMetric(0, "ns/op")
-}
-
-// BenchmarkTogether is what all programs of a link take together for a packet of a real socket, beyond a program beside them
-// that does nothing: with 10,000 contracts that have a limit each, of which the socket's own alone claims it, or
-// those of four cgroups upon each other. The limits are not reached.
-func BenchmarkTogether(b *testing.B) {
-	testutil.Needs(b, "tcx", "BPF atomics", "BPF tail calls")
-	const most = 4
-	for _, network := range []string{"udp4", "tcp4"} {
-		for _, limits := range []int{0, 1, most} {
-			b.Run(fmt.Sprintf("%s,limits=%d", network, limits), func(b *testing.B) { benchTogether(b, network, limits) })
-		}
-	}
-}
-
-func benchTogether(b *testing.B, network string, limits int) {
-	const contracts, rounds, round = 10_000, 41, 2000
-	w := newWire(b)
-	rules, l := crowd(contracts, false)
-	delete(rules.Users, 0)
-	rules.Limits = map[plan.ContractID]plan.Limit{}
-	for i := range plan.ContractID(contracts) {
-		id := plan.FirstID + i
-		p := l.Contracts[id]
-		p.Limited = limits > 0
-		l.Contracts[id] = p
-		if p.Limited {
-			rules.Limits[id] = plan.Limit{Max: 10e9}
-		}
-	}
-	dir := w.room.Cgroup
-	for n := range max(limits, 1) {
-		dir = filepath.Join(dir, "n")
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = os.Remove(dir) })
-		rules.Cgroups[cgroupID(b, dir)] = plan.FirstID + plan.ContractID(n)
-	}
-	g := w.publishTo(rules, l, Options{Cgroups: len(rules.Cgroups), Controller: -1})
-	if err := g.AttachPace(); err != nil {
-		b.Fatal(err)
-	}
-	empty, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, -1), asm.Return()}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer empty.Close()
-	w.here.Do(func() {
-		var beside link.Link
-		beside, err = link.AttachTCX(link.TCXOptions{Interface: w.link.Index, Program: empty, Attach: ebpf.AttachTCXEgress})
-		if err == nil {
-			b.Cleanup(func() { beside.Close() })
-		}
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	join(b, dir, os.Getpid())
-	b.Cleanup(func() { join(b, filepath.Dir(w.room.Cgroup), os.Getpid()) })
-	c := w.toSink(network)
-	program := g.links[w.link.Index].program
-	w.stats()
-	each := func(p *ebpf.Program) func() float64 { // ns a run since it was asked last
-		var last ebpf.ProgramStats
-		return func() float64 {
-			s, err := p.Stats()
-			if err != nil {
-				b.Fatal(err)
-			}
-			ns, runs := s.Runtime-last.Runtime, s.RunCount-last.RunCount
-			last = *s
-			return float64(ns.Nanoseconds()) / float64(max(runs, 1))
-		}
-	}
-	own, nothing := each(program), each(empty)
-	var costs []float64
-	for b.Loop() {
-		costs = costs[:0]
-		for n := range rounds {
-			for range round {
-				if _, err := c.Write([]byte("x")); err != nil {
-					b.Fatal(err)
-				}
-			}
-			if cost := own() - nothing(); n > 0 { // in the first one all was cold
-				costs = append(costs, cost)
-			}
-		}
-	}
-	slices.Sort(costs)
-	b.ReportMetric(costs[len(costs)/2], "ns/packet")
-	b.ReportMetric(costs[len(costs)/4], "ns/packet-low")
-	b.ReportMetric(costs[len(costs)*3/4], "ns/packet-high")
 	b.ReportMetric(0, "ns/op")
 }
 
