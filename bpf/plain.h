@@ -59,7 +59,10 @@ static __always_inline bool all_plain(struct contract *own, struct above *above,
 	return are;
 }
 
-/* all_settled says whether a packet is of what all its budgets have been paid before, and takes it from there: from each of them, or from none. */
+/*
+ * all_settled says whether a packet is of what all its budgets have been paid before, and takes it from there: from each of
+ * them, or from none.
+ */
 static __always_inline bool all_settled(struct budgets_of *b, __u64 wire)
 {
 	__u64 *credits[1 + ABOVE] = {};
