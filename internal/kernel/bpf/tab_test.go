@@ -130,8 +130,8 @@ func TestTabGoesAlong(t *testing.T) {
 	}
 }
 
-// acknowledged waits until all that a connection sent is.
-func acknowledged(t *testing.T, c *net.TCPConn) {
+// acknowledged waits until all that a connection sent is, and is what TCP says of it then.
+func acknowledged(t *testing.T, c *net.TCPConn) *unix.TCPInfo {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		var info *unix.TCPInfo
@@ -141,10 +141,11 @@ func acknowledged(t *testing.T, c *net.TCPConn) {
 			t.Fatal(err)
 		}
 		if info.Unacked == 0 && info.Notsent_bytes == 0 {
-			return
+			return info
 		}
 	}
 	t.Fatal("what it sent is not acknowledged")
+	return nil
 }
 
 // TestTabReceived is TestTab of what a connection receives.
@@ -152,23 +153,24 @@ func TestTabReceived(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	const bandwidth = 10_000_000_000
 	here, there, g, tab := receivingConnection(t, bandwidth)
-	got := transfer(t, there, here, 20*fair.Newcomer) // until it is no newcomer
-	before := held(t, g).Passed
+	transfer(t, there, here, 20*fair.Newcomer) // until it is no newcomer
+	sent, before := sentInAll(t, there), held(t, g).Passed+uint64(tab().Tab.Bytes)
 	var most uint32
 	for range 50 {
 		for range 40 {
 			write(t, there, 1)
 		}
-		is := received(t, here, 40)
+		received(t, here, 40)
+		came := sentInAll(t, there) - sent
 		k, charged := tab().Tab, held(t, g).Passed
-		if came := is.wire() - got.wire(); charged-before+uint64(k.Bytes) != came {
+		if charged-before+uint64(k.Bytes) != came {
 			t.Fatalf("%d bytes are charged and %d on the tab of %d that came", charged-before, k.Bytes, came)
 		}
 		if k.Bytes > k.Room || k.Held > k.Bytes {
 			t.Errorf("%d bytes are on a tab with room for %d, %d of packets that may be held", k.Bytes, k.Room, k.Held)
 		}
 		most = max(most, k.Segments)
-		before, got = charged+uint64(k.Bytes), is
+		sent, before = sent+came, charged+uint64(k.Bytes)
 	}
 	if most < 2 {
 		t.Errorf("at most %d packets went on the tab", most)
@@ -190,7 +192,7 @@ func TestTabEndsAtLimit(t *testing.T) {
 	}
 }
 
-// TestTabIsPaid: what may be held has its price in the bucket, on the tab or not.
+// TestTabIsPaid: what may be held has its price in the bucket, with the next packet where it went on the tab, and once.
 func TestTabIsPaid(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	const bandwidth, bucket, each, packets = 100_000_000, 100_000_000 / 8 * 220 / 1000, 200, 40
@@ -205,7 +207,10 @@ func TestTabIsPaid(t *testing.T) {
 	}
 	for range 10 {
 		transfer(t, there, here, bucket*2/5)
-		start, before := time.Now(), paid()
+		write(t, there, each) // may go on the tab, as may the last of the transfer
+		received(t, here, each)
+		sent := sentInAll(t, there)
+		start, before, owed := time.Now(), paid(), tab().Tab.Held
 		var most uint32
 		for range packets {
 			write(t, there, each)
@@ -215,13 +220,17 @@ func TestTabIsPaid(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // a jiffy
 		write(t, there, each)
 		received(t, here, each)
+		came := sentInAll(t, there) - sent
 		spent := paid() - before
 		if time.Since(start) > 60*time.Millisecond { // it may be full again, and then forgets
 			continue
 		}
-		want := time.Duration((packets + 1) * (each + 66) * 8 * 1e9 / bandwidth)
+		if left := tab().Tab.Held; left != 0 {
+			t.Errorf("%d bytes are on the tab, after a packet that paid", left)
+		}
+		want := time.Duration((came + uint64(owed)) * 8 * 1e9 / bandwidth)
 		if spent != want || most == 0 {
-			t.Errorf("%v is paid, want %v; %d bytes on the tab", spent, want, most)
+			t.Errorf("%v is paid, want %v, of which there were %d bytes on the tab before; at most %d bytes on it", spent, want, owed, most)
 		}
 		return
 	}
@@ -268,28 +277,21 @@ func write(t *testing.T, c net.Conn, bytes int) {
 }
 
 // transfer sends more than fits the buffers of a connection, and takes it.
-func transfer(t *testing.T, from net.Conn, to *net.TCPConn, bytes int) arrived {
+func transfer(t *testing.T, from net.Conn, to *net.TCPConn, bytes int) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() {
 		_, err := from.Write(make([]byte, bytes))
 		done <- err
 	}()
-	got := received(t, to, bytes)
+	received(t, to, bytes)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	return got
 }
 
-// arrived is what TCP has got.
-type arrived struct{ bytes, segments uint64 }
-
-// wire is that with the headers of each segment, with timestamps.
-func (a arrived) wire() uint64 { return a.bytes + 66*a.segments }
-
 // received takes so many bytes from a connection.
-func received(t *testing.T, c *net.TCPConn, bytes int) (a arrived) {
+func received(t *testing.T, c *net.TCPConn, bytes int) {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -297,12 +299,12 @@ func received(t *testing.T, c *net.TCPConn, bytes int) (a arrived) {
 	if _, err := io.ReadFull(c, make([]byte, bytes)); err != nil {
 		t.Fatal(err)
 	}
-	descriptor(t, c, func(fd int) {
-		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a = arrived{info.Bytes_received, uint64(info.Segs_in)}
-	})
-	return a
+}
+
+// sentInAll is how many bytes a connection has sent once all is acknowledged, with the headers of each segment, which have
+// timestamps, and with what it sent again.
+func sentInAll(t *testing.T, c *net.TCPConn) uint64 {
+	t.Helper()
+	info := acknowledged(t, c)
+	return info.Bytes_sent + 66*uint64(info.Segs_out)
 }
