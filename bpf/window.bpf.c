@@ -28,7 +28,10 @@
 /* The most of their share that neighbours may have on its way while a limit is not reached, ns. */
 #define LEAD (10 * LAG)
 
-/* So many times a round trip a window is looked at anew, and not oftener than every 250 us: shares change by the tick. */
+/*
+ * So many times a round trip a window is looked at anew, and not oftener than every 250 us: shares change by the tick. But a
+ * newcomer is told at once how many there are beside it.
+ */
 #define OFTEN 8
 #define SELDOM (250 * MICROSECOND)
 
@@ -153,7 +156,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	struct leave leave = {};
 	struct tcp_sock *tp;
 	struct paced *p;
-	bool anew;
+	bool anew, newcomer;
 	__u32 found, narrow;
 	__u64 now;
 
@@ -166,7 +169,8 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	now = tp->tcp_clock_cache;
 	look_back(p, now);
 	narrow = narrowest(tp);
-	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, SELDOM))
+	newcomer = p->sent < NEWCOMER;
+	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, newcomer ? 0 : SELDOM))
 		return;
 	p->window = round_trip(ops, tp);
 	/* A way that has become longer is found out, little by little: not while it is us who make it so. */
@@ -190,7 +194,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	window = least(wide_enough(p, &leave, now, narrow), p->own);
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || !still(p->pace, window);
 	cut_paces(p, anew || window == p->own ? 0 : leave.keeps);
-	p->rests = window == p->own ? bpf_jiffies64() + 1 : 0; /* it asks for less than it might */
+	p->rests = window == p->own && !newcomer ? bpf_jiffies64() + 1 : 0; /* it asks for less than it might */
 	if (!anew)
 		return;
 	p->limits = leave.limits;
