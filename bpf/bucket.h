@@ -41,7 +41,7 @@ static __always_inline bool half_empty(struct budget *b, bool stream, __u64 now)
 /*
  * grant is fair.Bucket.Grant: where the bucket is fuller than half, a chunk of it
  * is paid at once, so that the packets to come need no look at the clock. The
- * caller charges what it returns.
+ * caller has the flow prepay what it returns.
  */
 static __always_inline __u64 grant(struct budget *b, __u64 *credit, __u64 now)
 {

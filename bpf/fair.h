@@ -439,6 +439,18 @@ __noinline int charge(struct budget *b, struct budget *up, struct flow *f, __u64
 	return 0;
 }
 
+/*
+ * prepay is fair.Budget.Prepay: a flow is charged for so many bytes beside its packet, that it may never send. So they make
+ * it no newcomer.
+ */
+static __always_inline void prepay(struct budget *b, struct budget *up, struct flow *f, __u64 bytes)
+{
+	if (up)
+		__sync_fetch_and_add(&up->bytes, bytes);
+	__sync_fetch_and_add(&b->bytes, bytes);
+	f->used = least(f->used + bytes * f->load, MAX_USED);
+}
+
 /* stay lets a flow's vote stand for so many ns at least, until when the flow sends no more. */
 static __always_inline void stay(struct budget *b, struct flow *f, __u64 ns)
 {

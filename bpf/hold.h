@@ -257,8 +257,8 @@ static __always_inline bool all_prepaid(struct load *l)
 	return true;
 }
 
-/* charge_others charges a packet to the flow of its kind, which nobody paces. */
-__noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight)
+/* charge_others charges a packet to the flow of its kind, which nobody paces, and what this CPU has paid ahead with it. */
+__noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight, __u64 ahead)
 {
 	struct budget *b = budget_of(budget), *up;
 	struct flow *f;
@@ -271,6 +271,8 @@ __noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight)
 	f->exact = 1;
 	f->load = cut(b);
 	charge(b, up, f, now, weight);
+	if (ahead)
+		prepay(b, up, f, ahead);
 	return 0;
 }
 
@@ -323,7 +325,7 @@ __noinline int admit(struct __sk_buff *skb, struct load *l, __u64 now)
 			__sync_fetch_and_add(&b->marked, l->segments);
 		pay(b, l->stream, now, toll(b, l));
 		if (!l->own)
-			charge_others(l->budgets[i], l->stream, now, weight(b, l) + grant(b, credit, now));
+			charge_others(l->budgets[i], l->stream, now, weight(b, l), grant(b, credit, now));
 	}
 	return true;
 }
@@ -339,7 +341,7 @@ static __always_inline int hold_unpaced(struct __sk_buff *skb, struct load *l, _
 	if (l->own)
 		return NEXT;
 	each_budget(l, i, b) {
-		charge_others(l->budgets[i], l->stream, now, weight(b, l));
+		charge_others(l->budgets[i], l->stream, now, weight(b, l), 0);
 	}
 	return NEXT;
 }

@@ -107,6 +107,7 @@ SEC("tc")
 int sum_datagram(struct __sk_buff *skb)
 {
 	struct about a;
+	__u64 granted;
 
 	if (!at(skb, &a))
 		return false;
@@ -117,7 +118,9 @@ int sum_datagram(struct __sk_buff *skb)
 	if (!conforms(a.b, false, a.step.now))
 		return false;
 	pay(a.b, false, a.step.now, cost(a.b, a.step.value));
-	charge(a.b, a.up, a.f, a.step.now, a.step.value + grant(a.b, a.credit, a.step.now));
+	granted = grant(a.b, a.credit, a.step.now);
+	charge(a.b, a.up, a.f, a.step.now, a.step.value);
+	prepay(a.b, a.up, a.f, granted);
 	return true;
 }
 

@@ -56,8 +56,8 @@ func (k *Bucket) Prepaid(wire uint64) bool {
 }
 
 // Grant pays a chunk of the bucket at once, if it is fuller than half now, in ns, so
-// that the packets to come need no look at the clock. It returns the bytes that are
-// to be charged for it, at most a chunk of a budget.
+// that the packets to come need no look at the clock. It returns the bytes that the
+// flow prepays ([Budget.Prepay]), at most a chunk of a budget.
 func (k *Bucket) Grant(now, chunk uint64) uint64 {
 	if k.paid > (now-min(k.Depth/2, now))*Fraction {
 		return 0

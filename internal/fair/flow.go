@@ -62,6 +62,15 @@ func (b *Budget) Packet(f *Flow, now, wire uint64) {
 	b.delegate()
 }
 
+// Prepay charges a flow for bytes that it may send from now on, beside the packet that it has just been charged for. It may
+// never send them, so they make it no newcomer.
+func (b *Budget) Prepay(f *Flow, bytes uint64) {
+	for of := b; of != nil; of = of.limit {
+		of.bytes += bytes
+	}
+	f.used = min(f.used+bytes*f.load, maxUsed)
+}
+
 // pass counts bytes in the running tick.
 func (b *Budget) pass(now, wire uint64) {
 	if b.limit == nil {

@@ -259,10 +259,41 @@ func (s *simulation) sendDatagrams(b *Budget) *uint64 {
 			}
 			passed += Segment
 			b.Pace(&flow)
-			s.charge(b, &flow, s.now, Segment+bucket.Grant(s.now, b.Chunk))
+			granted := bucket.Grant(s.now, b.Chunk)
+			s.charge(b, &flow, s.now, Segment)
+			s.prepay(b, &flow, granted)
 		}
 		s.at(s.now+1_000_000, event{do: burst})
 	}
-	s.at(0, event{do: burst})
+	s.at(s.now, event{do: burst})
 	return &passed
+}
+
+// TestStrayDatagram has a datagram now and then, of 86 bytes on the wire, beside TCP that fills the limit: with the first one
+// its CPU is given what it may send from then on, and nobody has less for what nobody has sent.
+func TestStrayDatagram(t *testing.T) {
+	for _, limit := range []uint64{1_250_000, 6_250_000, hundredMbit, 10 * hundredMbit} {
+		s := newSimulation(limit)
+		s.open(1, 50*time.Microsecond, 0)
+		s.run(time.Second)
+		flow := Flow{Exact: true}
+		bucket := Bucket{Depth: s.budget.Depth, Slice: s.budget.Slice}
+		stray := func() {
+			if !bucket.Prepaid(86) && bucket.Conforms(s.now, 86, s.budget.Price) {
+				granted := bucket.Grant(s.now, s.budget.Chunk)
+				s.budget.Pace(&flow)
+				s.charge(s.budget, &flow, s.now, 86)
+				s.budget.Prepay(&flow, granted)
+			}
+		}
+		for n := range 20 {
+			s.at(uint64(time.Second)+uint64(n)*37_000_000, event{do: stray})
+		}
+		s.run(2 * time.Second)
+		low := s.lowest(time.Second, 2*time.Second)
+		t.Logf("%d bytes/s: the lowest 100 ms have %.3f", limit, low)
+		if low < 0.98 {
+			t.Errorf("%d bytes/s: a datagram took %.3f of 100 ms from TCP", limit, 1-low)
+		}
+	}
 }

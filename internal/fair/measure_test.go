@@ -24,6 +24,15 @@ func (s *simulation) highest(from, to time.Duration) (rate float64) {
 	return rate
 }
 
+// lowest is the same of the least.
+func (s *simulation) lowest(from, to time.Duration) (rate float64) {
+	rate = math.Inf(1)
+	for w := from; w+window <= to; w += slotLength {
+		rate = min(rate, s.rate(w, w+window))
+	}
+	return rate
+}
+
 // settled is after what time every window is within 5 % and grain of the limit.
 func (s *simulation) settled(from, to time.Duration, grain float64) time.Duration {
 	last := from

@@ -259,6 +259,11 @@ func (s *simulation) charge(b *Budget, f *Flow, now, wire uint64) {
 	b.Packet(f, now, wire)
 }
 
+func (s *simulation) prepay(b *Budget, f *Flow, bytes uint64) {
+	s.count(s.now, bytes)
+	b.Prepay(f, bytes)
+}
+
 // count is of what goes over the wire.
 func (s *simulation) count(now, wire uint64) {
 	slot := int(now / uint64(slotLength))

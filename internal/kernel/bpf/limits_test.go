@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/weir-net/weir/internal/fair"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
@@ -337,6 +338,24 @@ func TestPacketsAreCounted(t *testing.T) {
 	}
 	if h := held(t, g); h.Passed < segments || h.Passed > segments+1 || h.Dropped != (sends-1)*segments {
 		t.Errorf("%+v of %d times %d packets", h, sends, segments)
+	}
+}
+
+// TestStrayDatagram sends one datagram below a limit: with it a CPU pays for what it may send from then on, and has not sent, so
+// it is no flow for which others make room.
+func TestStrayDatagram(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	for _, rate := range []policy.Rate{50e6, 1e9} {
+		g := w.limited(rate)
+		w.burst(t, 1000, 1, 0)
+		n := numberFor(t, g, plan.Owner{Contract: plan.FirstID})
+		if ahead := givenAhead(t, g, n); ahead == 0 {
+			t.Errorf("%s: nothing was paid ahead", rate)
+		}
+		if load := lookUpBudget(t, g, n).Load; load != 0 {
+			t.Errorf("%s: it counts as %d of %d, a greedy flow", rate, load, fair.One)
+		}
 	}
 }
 

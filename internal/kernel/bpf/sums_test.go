@@ -197,7 +197,9 @@ func (b *side) compare(t *testing.T, kernel *sumsObjects, f *fair.Flow, s step, 
 		case b.bucket.Prepaid(wire):
 			want = 1
 		case b.bucket.Conforms(now, wire, b.Price):
-			b.Packet(f, now, wire+b.bucket.Grant(now, b.Chunk))
+			granted := b.bucket.Grant(now, b.Chunk)
+			b.Packet(f, now, wire)
+			b.Prepay(f, granted)
 			want = 1
 		}
 	case 3:
