@@ -28,7 +28,7 @@ enum contract_id {
 
 /* What of a contract counts for limits. */
 enum __attribute__((packed)) limited {
-	HAS_BUDGETS = 1 << 0,	   /* its own, or those of prefixes */
+	HAS_MORE = 1 << 0,	   /* it has budgets, its own or those of prefixes, of which HAS_ONE does not tell */
 	HAS_WEIGHT = 1 << 1,	   /* its packets are a bloc in the limits of others */
 	DEPARTS_TOGETHER = 1 << 2, /* it has a departure for all links together */
 	DEPARTS_HERE = 1 << 3,	   /* and one for this link */

@@ -29,34 +29,23 @@ static __always_inline __u32 limited_in(struct contract *c, __u16 *budget)
 }
 
 /*
- * plain says whether its one budget, if any, is all that has to be known of a contract: not where it has several, or
- * departures, or counts in the limits of others by its weight.
- */
-static __always_inline bool plain(__u32 limited)
-{
-	return !(limited & (HAS_BUDGETS | HAS_WEIGHT | DEPARTS)) || (limited & (HAS_ONE | HAS_WEIGHT)) == HAS_ONE;
-}
-
-/*
- * all_plain is the same of all contracts that bind a packet, and finds what they have: their budgets, and what else counts of
- * any of them.
+ * all_plain says whether one budget, if any, is all that has to be known of each contract that binds a packet, and finds what
+ * they have: their budgets, and what else counts of any of them. It is not where one has several, or departures, or counts in the
+ * limits of others by its weight.
  */
 static __always_inline bool all_plain(struct contract *own, struct above *above, struct budgets_of *b, __u32 *limited)
 {
-	__u32 i, id, one = limited_in(own, &b->of[0]), all = one;
-	bool are = plain(one);
+	__u32 i, id, all = limited_in(own, &b->of[0]);
 
 #pragma clang loop unroll(full)
 	for (i = 0; i < ABOVE; i++) {
 		id = above->contracts[i];
 		if (!id)
 			break;
-		one = limited_in(bpf_map_lookup_elem(&contracts, &id), &b->of[1 + i]);
-		are &= plain(one);
-		all |= one;
+		all |= limited_in(bpf_map_lookup_elem(&contracts, &id), &b->of[1 + i]);
 	}
 	*limited = all;
-	return are;
+	return !(all & (HAS_MORE | HAS_WEIGHT | DEPARTS));
 }
 
 /*

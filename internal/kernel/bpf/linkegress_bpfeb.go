@@ -86,7 +86,7 @@ type linkEgressKnown struct {
 type linkEgressLimited uint8
 
 const (
-	linkEgressLimitedHAS_BUDGETS      linkEgressLimited = 1
+	linkEgressLimitedHAS_MORE         linkEgressLimited = 1
 	linkEgressLimitedHAS_WEIGHT       linkEgressLimited = 2
 	linkEgressLimitedDEPARTS_TOGETHER linkEgressLimited = 4
 	linkEgressLimitedDEPARTS_HERE     linkEgressLimited = 8

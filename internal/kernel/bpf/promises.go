@@ -43,11 +43,12 @@ func (g *Generation) contract(index int, id plan.ContractID, p plan.Promise) (li
 	}
 	c.Here, c.HerePackets = uint16(bytes), uint16(packets)
 	c.Prefixes = flag(p.Toward)
-	if p.Toward || c.Together|c.TogetherPackets|c.Here|c.HerePackets != uint16(none) {
-		c.Limited |= linkEgressLimitedHAS_BUDGETS
-	}
-	if c.Limited == linkEgressLimitedHAS_BUDGETS && !p.Toward && c.TogetherPackets|c.Here|c.HerePackets == uint16(none) {
-		c.Limited |= linkEgressLimitedHAS_ONE
+	more := p.Toward || c.TogetherPackets|c.Here|c.HerePackets != uint16(none)
+	switch {
+	case c.Limited == 0 && c.Together != uint16(none) && !more:
+		c.Limited = linkEgressLimitedHAS_ONE
+	case c.Together != uint16(none) || more:
+		c.Limited |= linkEgressLimitedHAS_MORE
 	}
 	if p.Answers {
 		c.Limited |= linkEgressLimitedANSWERS
@@ -109,7 +110,7 @@ func (g *Generation) Promises(index int) (map[plan.ContractID]plan.Promise, erro
 		p.Answers = c.Limited&linkEgressLimitedANSWERS != 0
 		together := plan.Owner{Contract: plan.ContractID(id)}
 		here := plan.Owner{Contract: plan.ContractID(id), Link: index}
-		if c.Limited&linkEgressLimitedHAS_BUDGETS != 0 {
+		if c.Limited&(linkEgressLimitedHAS_ONE|linkEgressLimitedHAS_MORE) != 0 {
 			p.Toward = c.Prefixes != 0
 			l := limits.named(together, c.Together, c.TogetherPackets)
 			p.Limited = l != (plan.Limit{}) && l == limits.limitOf(together)

@@ -137,10 +137,10 @@ func (g *Generation) putArriving(m *ebpf.Map, c plan.Contract, l plan.Limit) err
 	}
 	is := socketIngressContract{Priority: plan.Keep, Serial: c.Serial}
 	is.Together, is.TogetherPackets = uint16(bytes), uint16(packets)
-	if bytes|packets != none {
-		is.Limited |= socketIngressLimitedHAS_BUDGETS
-	}
-	if is.Limited != 0 && packets == none {
+	switch {
+	case packets != none:
+		is.Limited |= socketIngressLimitedHAS_MORE
+	case bytes != none:
 		is.Limited |= socketIngressLimitedHAS_ONE
 	}
 	if l.Answers {

@@ -183,7 +183,7 @@ type socketIngressKnown struct {
 type socketIngressLimited uint8
 
 const (
-	socketIngressLimitedHAS_BUDGETS      socketIngressLimited = 1
+	socketIngressLimitedHAS_MORE         socketIngressLimited = 1
 	socketIngressLimitedHAS_WEIGHT       socketIngressLimited = 2
 	socketIngressLimitedDEPARTS_TOGETHER socketIngressLimited = 4
 	socketIngressLimitedDEPARTS_HERE     socketIngressLimited = 8
