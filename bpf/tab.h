@@ -6,7 +6,7 @@
  * them, is not even called. What a connection receives goes on another one, until the kernel's next
  * jiffy, while its limits are not reached.
  *
- * A vote stands for 16 times as long as a moment, and for twice a jiffy or more, so nobody's share depends on it. All that is
+ * A vote measures four times as long as a moment, and stands for twice a jiffy or more, so nobody's share depends on it. All that is
  * on the tabs of a limit is no more than that lets pass in a moment.
  */
 #ifndef WEIR_TAB_H
@@ -16,19 +16,21 @@
 
 #include <stdbool.h>
 
-/* Moments in a second, as a shift: 244 us. */
-#define MOMENTS 12
+/* Moments in a second, as a shift: 977 us. */
+#define MOMENTS 10
 #define MOMENT (1000000000 >> MOMENTS)
+/* What is received has room on a tab for what its share gives in such a part of a second: 244 us. */
+#define RECEIVED_ROOM 12
 
 /* tab_in is what a tab is of: the numbers of a packet's budgets, the first two and the last. */
 static __always_inline __u64 tab_in(__u32 first, __u32 last) { return first | (__u64)last << 32; }
 
-/* open_tab begins one, of what a pace gives in a moment. */
-static __always_inline void open_tab(struct tab *t, __u64 in, __u64 ends, __u64 pace)
+/* open_tab begins one, with room for so many bytes. */
+static __always_inline void open_tab(struct tab *t, __u64 in, __u64 ends, __u64 room)
 {
 	t->in = in;
 	t->ends = ends;
-	t->room = pace >> MOMENTS;
+	t->room = room;
 	t->bytes = t->segments = t->held = 0;
 }
 

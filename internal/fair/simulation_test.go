@@ -13,7 +13,8 @@ const (
 	maxWindow     = 1 << 17   // segments
 	sendBuffer    = 64 * 1024 // bytes that a modest application has waiting
 	slotLength    = 10 * time.Millisecond
-	moment        = second >> 12          // after which a tab is charged, ns
+	moment        = second >> 10          // after which a tab is charged of what is sent, ns
+	jiffyRoom     = second >> 12          // of a share, on a tab that is charged at the end of a jiffy, ns
 	timerSlack    = 20 * time.Microsecond // by which timers and softirqs are late
 )
 
@@ -239,7 +240,11 @@ func (s *simulation) transmit(f *sender, n uint64) {
 
 // pay charges a sender for a packet and what is on its tab, or puts it there.
 func (s *simulation) pay(f *sender, wire uint64) {
-	if f.small && f.sent > initialWindow && s.now < f.tabEnds && f.tab+wire <= f.pace*moment/second {
+	room, ends := f.pace*moment/second, s.now+moment
+	if s.jiffy > 0 {
+		room, ends = f.pace*jiffyRoom/second, (s.now/s.jiffy+1)*s.jiffy
+	}
+	if f.small && f.sent > initialWindow && s.now < f.tabEnds && f.tab+wire <= room {
 		s.count(s.now, wire)
 		f.tab += wire
 		f.onTab++
@@ -247,10 +252,7 @@ func (s *simulation) pay(f *sender, wire uint64) {
 	}
 	s.count(s.now, wire)
 	f.in.Packet(&f.Flow, s.now, f.tab+wire)
-	f.tab, f.tabEnds = 0, s.now+moment
-	if s.jiffy > 0 {
-		f.tabEnds = (s.now/s.jiffy + 1) * s.jiffy
-	}
+	f.tab, f.tabEnds = 0, ends
 	f.charged++
 }
 
