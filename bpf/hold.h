@@ -389,7 +389,7 @@ static __always_inline void settle_tab(struct bpf_sock *sk, struct paced *p, str
 	if (!k)
 		return;
 	take_tab(&k->tab, p, l);
-	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now + MOMENT, p->pace >> MOMENTS);
+	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now + MOMENT, p->pace >> MOMENTS, p->sent);
 }
 
 /*

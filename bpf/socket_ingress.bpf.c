@@ -214,7 +214,8 @@ static __always_inline void count(struct paced *p, struct tab *t, struct load *l
 	charge_stakes(p, l, now, l->own);
 	expect(p, now, held, l->low);
 	if (t)
-		open_tab(t, p->sent < NEWCOMER || reaches(p, l, now) ? 0 : l->tab, bpf_jiffies64() + 1, p->share >> RECEIVED_ROOM);
+		open_tab(t, p->sent < NEWCOMER || reaches(p, l, now) ? 0 : l->tab, bpf_jiffies64() + 1,
+			 p->share >> RECEIVED_MOMENTS, p->sent);
 }
 
 SEC("cgroup_skb/ingress")

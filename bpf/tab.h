@@ -20,17 +20,19 @@
 #define MOMENTS 10
 #define MOMENT (1000000000 >> MOMENTS)
 /* What is received has room on a tab for what its share gives in such a part of a second: 244 us. */
-#define RECEIVED_ROOM 12
+#define RECEIVED_MOMENTS 12
+/* Who falls silent for good has been charged for all but such a part of what it sent, as a shift. */
+#define UNPAID 4
 
 /* tab_in is what a tab is of: the numbers of a packet's budgets, the first two and the last. */
 static __always_inline __u64 tab_in(__u32 first, __u32 last) { return first | (__u64)last << 32; }
 
-/* open_tab begins one, with room for so many bytes. */
-static __always_inline void open_tab(struct tab *t, __u64 in, __u64 ends, __u64 room)
+/* open_tab begins one, with room for so many bytes, of a connection that has been charged for so many. */
+static __always_inline void open_tab(struct tab *t, __u64 in, __u64 ends, __u64 room, __u64 paid)
 {
 	t->in = in;
 	t->ends = ends;
-	t->room = room;
+	t->room = room < paid >> UNPAID ? room : paid >> UNPAID;
 	t->bytes = t->segments = t->held = 0;
 }
 

@@ -244,7 +244,7 @@ func (s *simulation) pay(f *sender, wire uint64) {
 	if s.jiffy > 0 {
 		room, ends = f.pace*jiffyRoom/second, (s.now/s.jiffy+1)*s.jiffy
 	}
-	if f.small && f.sent > initialWindow && s.now < f.tabEnds && f.tab+wire <= room {
+	if f.small && f.sent > initialWindow && s.now < f.tabEnds && f.tab+wire <= min(room, (f.total-wire-f.tab)/16) {
 		s.count(s.now, wire)
 		f.tab += wire
 		f.onTab++

@@ -84,6 +84,54 @@ func TestTab(t *testing.T) {
 	}
 }
 
+// TestTabOfShort: connections that say all that they have at once, and end, have been charged for nearly all of it, however fast
+// their limit is.
+func TestTabOfShort(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	w.forgetLimits()
+	rules, promises := ports(4000), w.promises()
+	limit(&rules, &promises, map[plan.Owner]policy.Rate{{Contract: plan.FirstID}: 50e9})
+	g := w.publishTo(rules, promises, bare)
+	if err := g.AttachPace(); err != nil {
+		t.Fatal(err)
+	}
+	join(t, w.room.Cgroup, os.Getpid())
+	t.Cleanup(func() { join(t, filepath.Dir(w.room.Cgroup), os.Getpid()) })
+	sink := w.listen(w.there, w.to4(4000))
+	go func() {
+		for {
+			c, err := sink.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}()
+	for range 20 {
+		c := w.dial(w.here, w.to4(4000))
+		write(t, c, 20_000) // more than a newcomer
+		acknowledged(t, c)
+		for range 8 {
+			write(t, c, 10_000)
+		}
+		acknowledged(t, c)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counters, err := g.Counters(w.link.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed, charged := counters[plan.FirstID].Bytes, held(t, g).Passed
+	t.Logf("%d bytes passed, %d are charged", passed, charged)
+	if charged < passed-passed/16 || charged > passed {
+		t.Errorf("%d bytes are charged of %d that passed", charged, passed)
+	}
+}
+
 // A connection that has another contract now pays what is on its tab there, and nothing is forgotten.
 func TestTabGoesAlong(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
