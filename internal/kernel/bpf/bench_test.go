@@ -3,7 +3,6 @@ package bpf
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -388,12 +387,7 @@ func benchTraffic(b *testing.B, network string, rules plan.Rules, max policy.Rat
 func (w *wire) toSink(network string) net.Conn {
 	w.t.Helper()
 	if network == "tcp4" {
-		sink := w.listen(w.there, w.to4(4000))
-		go func() {
-			if c, err := sink.Accept(); err == nil {
-				_, _ = io.Copy(io.Discard, c)
-			}
-		}()
+		w.listenFor(w.there, w.to4(4000), discardAll)
 	}
 	var c net.Conn
 	var err error

@@ -16,21 +16,28 @@ import (
 	"github.com/weir-net/weir/internal/testutil"
 )
 
-// TestTab: whatever a paced connection sends is charged, or on its tab, which takes no more than a moment of the
-// limit; and packets of one that sends little each go on it.
-func TestTab(t *testing.T) {
+// pacedWire is a wire below a limit of what goes to port 4000 by it, by which this process' connections are paced.
+func pacedWire(t *testing.T, max policy.Rate) (*wire, *Generation) {
+	t.Helper()
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
-	const bandwidth = 10_000_000_000
 	w := newWire(t)
 	w.forgetLimits()
 	rules, promises := ports(4000), w.promises()
-	limit(&rules, &promises, map[plan.Owner]policy.Rate{{Contract: plan.FirstID}: bandwidth})
+	limit(&rules, &promises, map[plan.Owner]policy.Rate{{Contract: plan.FirstID}: max})
 	g := w.publishTo(rules, promises, bare)
 	if err := g.AttachPace(); err != nil {
 		t.Fatal(err)
 	}
 	join(t, w.room.Cgroup, os.Getpid())
 	t.Cleanup(func() { join(t, filepath.Dir(w.room.Cgroup), os.Getpid()) })
+	return w, g
+}
+
+// TestTab: whatever a paced connection sends is charged, or on its tab, which takes no more than a moment of the
+// limit; and packets of one that sends little each go on it.
+func TestTab(t *testing.T) {
+	const bandwidth = 10_000_000_000
+	w, g := pacedWire(t, bandwidth)
 	c := w.toSink("tcp4").(*net.TCPConn)
 	s, err := w.room.Sockets()
 	if err != nil {
@@ -87,28 +94,8 @@ func TestTab(t *testing.T) {
 // TestTabOfShort: connections that say all that they have at once, and end, have been charged for nearly all of it, however fast
 // their limit is.
 func TestTabOfShort(t *testing.T) {
-	testutil.Needs(t, "BPF atomics", "BPF tail calls")
-	w := newWire(t)
-	w.forgetLimits()
-	rules, promises := ports(4000), w.promises()
-	limit(&rules, &promises, map[plan.Owner]policy.Rate{{Contract: plan.FirstID}: 50e9})
-	g := w.publishTo(rules, promises, bare)
-	if err := g.AttachPace(); err != nil {
-		t.Fatal(err)
-	}
-	join(t, w.room.Cgroup, os.Getpid())
-	t.Cleanup(func() { join(t, filepath.Dir(w.room.Cgroup), os.Getpid()) })
-	sink := w.listen(w.there, w.to4(4000))
-	go func() {
-		for {
-			c, err := sink.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = io.Copy(io.Discard, c)
-			c.Close()
-		}
-	}()
+	w, g := pacedWire(t, 50e9)
+	w.listenFor(w.there, w.to4(4000), discardAll)
 	for range 20 {
 		c := w.dial(w.here, w.to4(4000))
 		write(t, c, 20_000) // more than a newcomer

@@ -49,17 +49,7 @@ func (w *wire) bounding(dirs map[string]plan.ContractID, bounds map[plan.Contrac
 // deaf listens at the far end and accepts, and never reads.
 func (w *wire) deaf() string {
 	w.t.Helper()
-	l := w.listen(w.there, w.to4(0))
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			w.t.Cleanup(func() { c.Close() })
-		}
-	}()
-	return l.Addr().(*net.TCPAddr).String()
+	return w.listenFor(w.there, w.to4(0), func(net.Conn) {}).String()
 }
 
 var skmem = regexp.MustCompile(`skmem:\(r(\d+),rb\d+,t\d+,tb\d+,f(\d+),w(\d+),`)
@@ -298,28 +288,19 @@ func TestMemoryHoldsWhoAsks(t *testing.T) {
 // then it does not read any more.
 func (w *wire) answering(bytes int) string {
 	w.t.Helper()
-	l := w.listen(w.there, w.to4(0))
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			w.t.Cleanup(func() { c.Close() })
-			go func() {
-				b := []byte{0}
-				for range bytes {
-					if _, err := io.ReadFull(c, b); err != nil {
-						return
-					}
-					if _, err := c.Write(b); err != nil {
-						return
-					}
+	return w.listenFor(w.there, w.to4(0), func(c net.Conn) {
+		go func() {
+			b := []byte{0}
+			for range bytes {
+				if _, err := io.ReadFull(c, b); err != nil {
+					return
 				}
-			}()
-		}
-	}()
-	return l.Addr().(*net.TCPAddr).String()
+				if _, err := c.Write(b); err != nil {
+					return
+				}
+			}
+		}()
+	}).String()
 }
 
 // TestMemoryGrants has connections that need little, which nobody watches then. Whatever they

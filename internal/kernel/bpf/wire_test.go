@@ -3,6 +3,7 @@ package bpf
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"path/filepath"
@@ -273,6 +274,29 @@ func (w *wire) listen(ns *testutil.Namespace, address string) net.Listener {
 	}
 	w.t.Cleanup(func() { l.Close() })
 	return l
+}
+
+// listenFor listens on one side, and has each connection taken in turn.
+func (w *wire) listenFor(ns *testutil.Namespace, address string, take func(net.Conn)) net.Addr {
+	w.t.Helper()
+	l := w.listen(ns, address)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			w.t.Cleanup(func() { c.Close() })
+			take(c)
+		}
+	}()
+	return l.Addr()
+}
+
+// discardAll takes what a connection brings until it ends.
+func discardAll(c net.Conn) {
+	_, _ = io.Copy(io.Discard, c)
+	c.Close()
 }
 
 func (w *wire) dial(ns *testutil.Namespace, address string) *net.TCPConn {
