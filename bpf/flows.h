@@ -61,11 +61,14 @@ static __always_inline __u32 contract_of_tuple(struct packet *p, struct tuple *t
 	return found ? *found : CONTRACT_UNCLAIMED;
 }
 
-static __always_inline __u32 contract_of_packet(struct packet *p)
+/* contract_of_packet is global: so the kernel proves it once, and not for each path that leads to it. */
+__noinline __u32 contract_of_packet(struct packet *p)
 {
 	struct tuple *t;
 	__u32 i, index, id;
 
+	if (!p)
+		return CONTRACT_UNCLAIMED;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < MAX_TUPLES; i++) {
 		if (i >= tuple_count)
@@ -86,7 +89,7 @@ static __always_inline __u32 contract_of_packet(struct packet *p)
 	return CONTRACT_UNCLAIMED;
 }
 
-/* contract_of_headers is global: so the kernel proves it once, and not for each path that leads to it. */
+/* contract_of_headers is global, as contract_of_packet is. */
 __noinline __u32 contract_of_headers(struct __sk_buff *skb)
 {
 	struct packet p;
