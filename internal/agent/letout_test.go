@@ -32,7 +32,7 @@ func TestCrowd(t *testing.T) {
 }
 
 // TestLeft: what waited in a queue has left when as much was sent. Where each flow has a queue of
-// its own, what others sent from theirs says nothing of it.
+// its own, what others sent from theirs says nothing of it. What waits there then came after it.
 func TestLeft(t *testing.T) {
 	one := func(sent, waits uint64) tc.ClassCounters {
 		return tc.ClassCounters{Buckets: [plan.MaxBuckets]tc.Bucket{{Bytes: sent, Backlog: waits}}}
@@ -72,6 +72,9 @@ func TestLeft(t *testing.T) {
 	} {
 		if got := left(c.was, c.is, 0); got != c.want {
 			t.Errorf("%s: left is %v", name, got)
+		}
+		if got, want := joined(c.was, c.is, 0), !c.want && c.is.Buckets[0].Backlog > 0; got != want {
+			t.Errorf("%s: joined is %v", name, got)
 		}
 	}
 }

@@ -40,7 +40,7 @@ type rise struct {
 //
 // What others left behind is dropped at the end, and TCP sends it again: they go on in their own
 // classes, and what starves elsewhere would be a gap in what they send. Where it lies in one
-// queue with what starved there before, it stays: a starving flow that loses all that is on its
+// queue with what starved there before and still does, it stays: a starving flow that loses all that is on its
 // way has only its timer to learn it by, which has grown to seconds. But where they have a right
 // to go as early as what was raised, all of its class is dropped.
 //
@@ -81,7 +81,7 @@ func (a *Agent) release(g *bpf.Generation, l state.LinkRecord, r rise) (done boo
 
 // dropGaps drops what still waits below a raised contract and is a gap in what somebody sends:
 // of the contract, once it has set out, what had waited before; of those who made way for it,
-// what is in the least urgent class where nothing had. Their acknowledgements go on, so TCP
+// what is in the least urgent class where nothing of that is left. Their acknowledgements go on, so TCP
 // sends it again within a round trip. Only a flow that had given such packets up, and then saw
 // others of them arrive (F-RTO), waits for its timer. Without that it would send past the gap
 // for as long as its buffers last, and then stand still for good.
@@ -97,8 +97,7 @@ func dropGaps(l state.LinkRecord, r rise, before []tc.ClassCounters, setOut, mad
 		own := setOut && (r.from < 0 || c == r.from || c == 0)
 		var gaps []int
 		for b := range l.Queue.Leaves() {
-			was, is := before[c].Buckets[b], now[c].Buckets[b]
-			if own && left(before[c], now[c], b) || c == 0 && madeWay && joined(was, is) {
+			if own && left(before[c], now[c], b) || c == 0 && madeWay && joined(before[c], now[c], b) {
 				gaps = append(gaps, b)
 			}
 		}
@@ -112,8 +111,10 @@ func dropGaps(l state.LinkRecord, r rise, before []tc.ClassCounters, setOut, mad
 	return nil
 }
 
-// joined reports that what waits in a bucket came into an empty one.
-func joined(was, is tc.Bucket) bool { return was.Backlog == 0 && is.Backlog > 0 }
+// joined reports that what waits in a bucket of a class came after all that had waited there before.
+func joined(was, is tc.ClassCounters, bucket int) bool {
+	return is.Buckets[bucket].Backlog > 0 && !left(was, is, bucket)
+}
 
 // keepsMoving reports whether packets of a contract go out all the time, and what it has
 // sent. One here and there is a retransmission, or another connection of its own.

@@ -1,6 +1,7 @@
 package tc
 
 import (
+	"errors"
 	"math"
 	"testing"
 
@@ -129,6 +130,43 @@ func TestShareOfAnotherClass(t *testing.T) {
 	atRest(t, link)
 	first := map[int]float64{share: 1}
 	divided(t, q, whileAllWait(receive(t, sink, sent())[full:], first), first)
+}
+
+// TestShareKeepsWhatComes changes the class that a share borrows as, while packets come for it: none of them
+// goes into the class of those that name none, where it might starve.
+func TestShareKeepsWhatComes(t *testing.T) {
+	q := caseNamed(t, "htb buckets")
+	q.Shares = []plan.Share{{Min: 1_000_000}}
+	link, _ := wire(t, 1)
+	apply(t, link, q)
+	changed := make(chan error)
+	go func() {
+		var err error
+		link.NS.Do(func() {
+			for i := range 20 {
+				other := q
+				other.Shares = []plan.Share{{Min: 1_000_000, Class: uint8(3 * ((i + 1) % 2))}}
+				err = errors.Join(err, Apply(link.Index, other, Options{}))
+			}
+		})
+		changed <- err
+	}()
+	for sending := true; sending; {
+		select {
+		case err := <-changed:
+			if err != nil {
+				t.Fatal(err)
+			}
+			sending = false
+		default:
+			sendUDP(t, link, q.WrittenShare(0), 100, make([]byte, payload))
+		}
+	}
+	for c, counted := range mustCount(t, link) {
+		if counted.Packets+counted.Drops+uint64(counted.QueueLen) != 0 {
+			t.Errorf("class %d has %+v", c, counted)
+		}
+	}
 }
 
 // TestSharesComeAndGo changes shares under packets that wait: those of others stay

@@ -99,7 +99,7 @@ func tickString(t uint32, rate uint64) string {
 }
 
 // inPlace: HTB takes another prio for a leaf, but while packets wait in it, it
-// stays where it was; under load that is for good.
+// stays where it was; under load that is for good. So such a leaf gets a new queue.
 func (o htbClass) inPlace(other optionSet) bool {
 	have, ok := other.(htbClass)
 	return o.inner || ok && have.prio == o.prio

@@ -208,13 +208,18 @@ func (have index) recogniseShare(q plan.Queue, n int) (s plan.Share, err error) 
 	return s, err
 }
 
+// isShare reports whether a class is a share, and no leaf of one.
+func (n node) isShare() bool {
+	_, ok := plan.ShareOfInner(minor(n.handle))
+	return ok && n.class
+}
+
 // owes reports whether the class of a limit alone, which has next to nothing of its own, is
 // to have a share. HTB keeps debts as times, up to a minute, whatever becomes of the rate,
 // and forgets them with the class.
 func (n node) owes(have optionSet) bool {
-	_, ok := plan.ShareOfInner(minor(n.handle))
 	was, isClass := have.(htbClass)
-	if !ok || !isClass || !n.class {
+	if !n.isShare() || !isClass {
 		return false
 	}
 	const least = uint64(plan.MinRate) / 8
@@ -229,6 +234,16 @@ func (all entries) below(top entry) (classes entries) {
 		}
 	}
 	return classes
+}
+
+// queuesIn are the qdiscs that hang from a class.
+func (all entries) queuesIn(class entry) (queues entries) {
+	for _, e := range all {
+		if !e.isClass() && e.parent == class.handle {
+			queues = append(queues, e)
+		}
+	}
+	return queues
 }
 
 // leaving is what does not belong, such that each can be deleted in its turn:

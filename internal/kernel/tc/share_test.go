@@ -57,8 +57,8 @@ func TestShareSteps(t *testing.T) {
 			"change bfifo qdisc 5000: at 7e1f:2000: limit is 81920b, not 250000b",
 		}},
 		{"another class", built(with(one)), with(plan.Share{Min: 1_000_000, Class: 1}), []string{
-			"delete htb class 7e1f:2000 at 7e1f:3000",
-			"add htb class 7e1f:2000 at 7e1f:3000 (rate 8bit, ceil 100Mbit, burst 1b, cburst 65536b, prio 0, quantum 130816)",
+			"delete bfifo qdisc 5000: at 7e1f:2000",
+			"change htb class 7e1f:2000 at 7e1f:3000: prio is 1, not 0, quantum is 65791, not 130816",
 			"add bfifo qdisc 5000: at 7e1f:2000 (limit 250000b)",
 		}},
 		{"one less", built(with(one, other)), with(one), []string{

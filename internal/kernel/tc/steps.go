@@ -150,11 +150,16 @@ func repair(link int, all, filters entries, want []node) ([]Op, error) {
 		case len(words) == 0:
 		case inPlace:
 			ops = append(ops, changeOp(link, n, strings.Join(words, ", ")))
-		default: // a share, its leaves before it, or one of them; each takes its queue along
+		case n.isShare(): // its leaves before it; each takes its queue along
 			for _, part := range all.below(e) {
 				ops = append(ops, deleteOp(link, part))
 			}
 			ops, anew[n.handle] = append(ops, deleteOp(link, e), addOp(link, n, false)), true
+		default: // a leaf of one, that is to borrow as another class: with a new queue it does so from its next packet on
+			for _, queue := range all.queuesIn(e) {
+				ops = append(ops, deleteOp(link, queue))
+			}
+			ops, anew[n.handle] = append(ops, changeOp(link, n, strings.Join(words, ", "))), true
 		}
 	}
 	return ops, nil
