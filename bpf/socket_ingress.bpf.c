@@ -9,6 +9,8 @@
  *
  * What it does not promise: that what was dropped did not use the line. It did.
  */
+#define NEEDS_ATOMICS
+
 #include "answers.h"
 #include "handshakes.h"
 #include "hold.h"

@@ -139,7 +139,7 @@ func TestShareKeepsWhatComes(t *testing.T) {
 	q.Shares = []plan.Share{{Min: 1_000_000}}
 	link, _ := wire(t, 1)
 	apply(t, link, q)
-	changed := make(chan error)
+	changed := make(chan error, 1)
 	go func() {
 		var err error
 		link.NS.Do(func() {
