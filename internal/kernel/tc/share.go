@@ -226,24 +226,14 @@ func (n node) owes(have optionSet) bool {
 	return was.rate < least && n.options.(htbClass).rate >= least
 }
 
-// below are the classes that hang from a class.
-func (all entries) below(top entry) (classes entries) {
+// below is what hangs from a class: the leaves of a share, or the queue of a leaf.
+func (all entries) below(top entry) (parts entries) {
 	for _, e := range all {
-		if e.isClass() && e.parent == top.handle {
-			classes = append(classes, e)
+		if e.parent == top.handle {
+			parts = append(parts, e)
 		}
 	}
-	return classes
-}
-
-// queuesIn are the qdiscs that hang from a class.
-func (all entries) queuesIn(class entry) (queues entries) {
-	for _, e := range all {
-		if !e.isClass() && e.parent == class.handle {
-			queues = append(queues, e)
-		}
-	}
-	return queues
+	return parts
 }
 
 // leaving is what does not belong, such that each can be deleted in its turn:

@@ -150,16 +150,16 @@ func repair(link int, all, filters entries, want []node) ([]Op, error) {
 		case len(words) == 0:
 		case inPlace:
 			ops = append(ops, changeOp(link, n, strings.Join(words, ", ")))
-		case n.isShare(): // its leaves before it; each takes its queue along
+		default:
 			for _, part := range all.below(e) {
 				ops = append(ops, deleteOp(link, part))
 			}
-			ops, anew[n.handle] = append(ops, deleteOp(link, e), addOp(link, n, false)), true
-		default: // a leaf of one, that is to borrow as another class: with a new queue it does so from its next packet on
-			for _, queue := range all.queuesIn(e) {
-				ops = append(ops, deleteOp(link, queue))
+			if n.isShare() { // its leaves were deleted before it, and each took its queue along
+				ops = append(ops, deleteOp(link, e), addOp(link, n, false))
+			} else { // a leaf that is to borrow as another class: with a new queue it does so from its next packet on
+				ops = append(ops, changeOp(link, n, strings.Join(words, ", ")))
 			}
-			ops, anew[n.handle] = append(ops, changeOp(link, n, strings.Join(words, ", "))), true
+			anew[n.handle] = true
 		}
 	}
 	return ops, nil
