@@ -353,7 +353,7 @@ struct paced {
 	__u32 clamp;   /* what its congestion window was clamped to before we did that; 0: we have not */
 	__u8 held;     /* it has had all of its share */
 	__u8 app_limited; /* it has not, as there was no more to send */
-	__u8 late;     /* something came later than it was due, since it was looked at */
+	__u8 late;     /* something came too late to be made up for, since it was looked at */
 	__u8 waits;    /* what it answers waits, so that it is held back from its first packet on */
 	__u32 place;   /* of the limit whose share is the least, among its stakes, when it was looked at last */
 	__u32 owed;    /* bytes that it got since it had a turn to answer */

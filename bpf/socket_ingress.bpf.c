@@ -148,7 +148,7 @@ __noinline int expect(struct paced *p, __u64 now, __u64 wire, bool low)
 		return 0;
 	if (low && p->share >= 2 * SEGMENT * SECOND / COARSE)
 		wire += wire / 2;
-	p->late |= now > p->due;
+	p->late |= !p->held;
 	p->due = expected(p->due, now, wire, p->share);
 	answer_apart(p, now, wire);
 	if (p->leaves > now)

@@ -173,9 +173,13 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, newcomer ? 0 : SELDOM))
 		return;
 	p->window = round_trip(ops, tp);
-	/* A way that has become longer is found out, little by little: not while it is us who make it so. */
-	if (!p->nearest || p->late || !answers_wait(p, now))
-		p->nearest += p->nearest ? p->nearest / 1024 + 1 : p->window;
+	/* A way that has become longer is found out, little by little: not while it is us who make it so, and all comes in time. */
+	if (!p->nearest)
+		p->nearest = p->window;
+	else if (!answers_wait(p, now))
+		p->nearest += p->nearest / 1024 + 1;
+	else if (p->late)
+		p->nearest = further(p->nearest);
 	p->late = 0;
 	p->nearest = least(p->nearest, p->window);
 	p->heard = now;

@@ -11,15 +11,15 @@ const (
 // for that: so its sender goes on at that rate, and nothing that comes has to wait.
 type Line struct {
 	Due uint64 // ns; 0: nothing has come yet
-	// Late says that something came later than that. Who wants to be held to the rate asks for
-	// more then: it may be that nothing waits.
+	// Late says that something came so much later than that that it is not made up for. Who wants
+	// to be held to the rate asks for more then: it may be that nothing waits.
 	Late bool
 }
 
 // Expect has so many bytes come now, in ns, to a connection whose share, in bytes a second, is
 // at least 1.
 func (l *Line) Expect(now, wire, share uint64) {
-	l.Late = l.Late || now > l.Due
+	l.Late = l.Late || !l.Holds(now, share)
 	if l.Due == 0 {
 		l.Due = now
 	}
@@ -34,6 +34,10 @@ func (l *Line) Holds(now, share uint64) bool { return l.Due == 0 || now < l.Due+
 func Lag(share uint64) uint64 { return spare(share) / 2 }
 
 func spare(share uint64) uint64 { return max(lineSpare, 2*Segment*second/share) }
+
+// Further is what the shortest round trip of a connection is taken for, in ns, where something came
+// late: so it asks for as much as comes in most round trips, where those vary.
+func Further(nearest uint64) uint64 { return nearest + nearest/32 + 1 }
 
 // Asks is how much a connection asks for, in bytes: what its share gives in its shortest round
 // trip, in ns, and what has to be there for answers to wait; in whole segments, and two at least.

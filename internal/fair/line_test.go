@@ -16,6 +16,8 @@ type receiver struct {
 	Line
 	share, nearest, measured uint64
 	rtt                      uint64 // ns
+	jitter                   uint64 // ns: what a packet takes longer than half of that, in the mean; it is not there before the one before
+	last                     uint64 // when its latest packet is there
 	every                    uint64 // from the time at which its peer has so many bytes to the next, ns; 0: it always has
 	bytes                    uint64
 	has                      uint64 // that the peer has not sent
@@ -40,7 +42,8 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 	type arrival struct {
 		bytes  uint64
 		to     *receiver
-		answer bool // it is back at the peer
+		answer bool   // it is back at the peer
+		asked  uint64 // when the answer left that asked for it; 0: none did
 	}
 	b, spacing, random := NewBudget(limit, 0), Spacing{}, rand.New(rand.NewSource(1))
 	b.Received = true
@@ -53,18 +56,22 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 	now := uint64(second) // a host is not that young
 	begin := now
 	var handle func(a arrival)
-	send := func(r *receiver) {
-		for asked := Asks(r.share, r.nearest); r.flight+2*Segment <= asked && (r.every == 0 || r.has >= 2*Segment); r.flight += 2 * Segment {
+	way := func(r *receiver) uint64 {
+		return r.rtt/2 + uint64(random.Int63n(int64(timerSlack))) + uint64(random.ExpFloat64()*float64(r.jitter))
+	}
+	send := func(r *receiver, asked uint64) {
+		for most := Asks(r.share, r.nearest); r.flight+2*Segment <= most && (r.every == 0 || r.has >= 2*Segment); r.flight += 2 * Segment {
 			r.has -= min(r.has, 2*Segment)
-			a := arrival{bytes: 2 * Segment, to: r}
-			at(now+r.rtt/2+uint64(random.Int63n(int64(timerSlack))), func() { handle(a) })
+			a := arrival{bytes: 2 * Segment, to: r, asked: asked}
+			r.last = max(r.last, now+way(r))
+			at(r.last, func() { handle(a) })
 		}
 	}
 	handle = func(a arrival) {
 		r := a.to
 		if a.answer {
 			r.flight -= a.bytes
-			send(r)
+			send(r, a.asked)
 			return
 		}
 		slots := int((now - begin) / uint64(slot))
@@ -86,24 +93,28 @@ func receive(limit uint64, all []*receiver, begins, over, slot time.Duration) (c
 			r.waited = leaves - r.Due
 		}
 		b.Stay(&r.Flow, leaves-now+r.nearest)
-		r.measured += (r.rtt + leaves - now) / 8
+		took := r.rtt
+		if a.asked != 0 {
+			took = now - a.asked
+		}
+		r.measured += (took + leaves - now) / 8
 		r.measured -= r.measured / 8
 		r.Window = r.measured
 		if r.Late {
-			r.nearest += r.nearest/1024 + 1
+			r.nearest = Further(r.nearest)
 		}
 		r.Late = false
 		r.nearest = min(r.nearest, r.measured)
 		r.share = b.Pace(&r.Flow)
-		a.answer = true
-		at(leaves+r.rtt/2+uint64(random.Int63n(int64(timerSlack))), func() { handle(a) })
+		a.answer, a.asked = true, leaves
+		at(leaves+way(r), func() { handle(a) })
 	}
 	for _, r := range all {
 		if r.every > 0 {
 			var more func()
 			more = func() {
 				r.has = min(r.has+r.bytes, sendBuffer)
-				send(r)
+				send(r, 0)
 				at(now+r.every, more)
 			}
 			at(now+uint64(random.Int63n(int64(r.every))), more)
@@ -162,6 +173,34 @@ func TestAnswersThatWait(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAnswersWaitLongEnough: who is now and then much further away than at best has the limit all the same, as a machine is that has to
+// wait for its CPU; and who has pauses is not taken to be far away for that.
+func TestAnswersWaitLongEnough(t *testing.T) {
+	const limit, begins, over = 1_250_000, 3, 20 // s
+	for _, c := range []struct {
+		jitter time.Duration
+		want   float64
+	}{{time.Millisecond, 0.99}, {2 * time.Millisecond, 0.99}, {4 * time.Millisecond, 0.97}} {
+		t.Run(c.jitter.String(), func(t *testing.T) {
+			all := receivers(1, limit, time.Millisecond, 0, 0)
+			all[0].jitter = uint64(c.jitter)
+			receive(limit, all, begins*time.Second, over*time.Second, time.Second)
+			rate := float64(all[0].got) / (over - begins) / limit
+			t.Logf("%.3f of the limit, taken to be %v away", rate, time.Duration(all[0].nearest))
+			if rate < c.want || rate > 1.01 {
+				t.Errorf("%.3f of the limit, want %.2f at least", rate, c.want)
+			}
+		})
+	}
+	t.Run("pauses", func(t *testing.T) {
+		all := receivers(1, limit, time.Millisecond, 100*time.Millisecond, limit/20) // half of it, by ten bursts a second
+		receive(limit, all, 0, 10*time.Minute, time.Second)
+		if away := time.Duration(all[0].nearest); away > 20*time.Millisecond {
+			t.Errorf("taken to be %v away", away)
+		}
+	})
 }
 
 // TestWhoWaitsCounts: connections that begin with two segments each count from then on, though they get no more until their
