@@ -339,6 +339,7 @@ struct paced {
 	__u64 limits;  /* the sum of those of which its pace is the least share, bytes a second */
 	__u64 heard;   /* when TCP last told of a round trip, ns */
 	__u64 nearest; /* its shortest round trip, as far as that is not longer by now, ns */
+	__u64 usual;   /* the mean of what they were measured as, ns */
 	__u64 unpaced; /* bytes that it sent while nobody paced it */
 	__u64 sent;    /* all bytes that it sent */
 	__u64 aged;    /* when the next two were halved, ns: they are of the last second or two */
@@ -465,7 +466,7 @@ _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 88, "stake");
-_Static_assert(sizeof(struct paced) == 152 + STAKES * 104, "paced");
+_Static_assert(sizeof(struct paced) == 160 + STAKES * 104, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

@@ -365,8 +365,11 @@ static __always_inline __u64 spare(__u64 share) { return most(LINE_SPARE, 2 * SE
 /* lag is fair.Lag: for how long an answer may wait beyond its line, ns. */
 static __always_inline __u64 lag(__u64 share) { return spare(share) / 2; }
 
-/* further is fair.Further: what a shortest round trip is taken for where something came late. */
-static __always_inline __u64 further(__u64 nearest) { return nearest + nearest / 32 + 1; }
+/* away is fair.Way.Measure: what a shortest round trip is taken for from now on, where they usually take that long, ns. */
+static __always_inline __u64 away(__u64 nearest, __u64 usual, bool late)
+{
+	return least(late ? nearest + nearest / 16 + 1 : nearest, 2 * usual);
+}
 
 /* holds is fair.Line.Holds: a connection has had all of its share. What comes first is what it was offered with its handshake. */
 static __always_inline bool holds(__u64 due, __u64 now, __u64 share) { return !due || now < due + spare(share); }

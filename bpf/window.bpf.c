@@ -173,15 +173,15 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, newcomer ? 0 : SELDOM))
 		return;
 	p->window = round_trip(ops, tp);
+	p->usual = p->nearest ? p->usual - p->usual / 16 + p->window / 16 : p->window;
 	/* A way that has become longer is found out, little by little: not while it is us who make it so, and all comes in time. */
 	if (!p->nearest)
 		p->nearest = p->window;
-	else if (!answers_wait(p, now))
-		p->nearest += p->nearest / 1024 + 1;
-	else if (p->late)
-		p->nearest = further(p->nearest);
+	else if (answers_wait(p, now))
+		p->nearest = away(p->nearest, p->usual, p->late);
+	else
+		p->nearest = least(p->nearest + p->nearest / 1024 + 1, p->window);
 	p->late = 0;
-	p->nearest = least(p->nearest, p->window);
 	p->heard = now;
 	if (p->pace)
 		p->unpaced = 0;

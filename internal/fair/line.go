@@ -35,9 +35,22 @@ func Lag(share uint64) uint64 { return spare(share) / 2 }
 
 func spare(share uint64) uint64 { return max(lineSpare, 2*Segment*second/share) }
 
-// Further is what the shortest round trip of a connection is taken for, in ns, where something came
-// late: so it asks for as much as comes in most round trips, where those vary.
-func Further(nearest uint64) uint64 { return nearest + nearest/32 + 1 }
+// A Way is how far away the peer of a connection is, whose answers wait: its round trips, in ns.
+type Way struct {
+	Nearest uint64 // the shortest, or what it is taken for
+	Usual   uint64 // the mean of those that were measured
+}
+
+// Measure counts a round trip. What came late makes the way longer, by its usual length at the
+// most: so a connection asks for as much as comes in nearly all of its round trips, where those
+// vary.
+func (w *Way) Measure(measured uint64, late bool) {
+	w.Usual = w.Usual - w.Usual/16 + measured/16
+	if late {
+		w.Nearest += w.Nearest/16 + 1
+	}
+	w.Nearest = min(w.Nearest, 2*w.Usual)
+}
 
 // Asks is how much a connection asks for, in bytes: what its share gives in its shortest round
 // trip, in ns, and what has to be there for answers to wait; in whole segments, and two at least.

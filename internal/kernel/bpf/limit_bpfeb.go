@@ -148,6 +148,7 @@ type limitPaced struct {
 	Limits     uint64
 	Heard      uint64
 	Nearest    uint64
+	Usual      uint64
 	Unpaced    uint64
 	Sent       uint64
 	Aged       uint64

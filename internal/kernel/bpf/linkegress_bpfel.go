@@ -111,6 +111,7 @@ type linkEgressPaced struct {
 	Limits     uint64
 	Heard      uint64
 	Nearest    uint64
+	Usual      uint64
 	Unpaced    uint64
 	Sent       uint64
 	Aged       uint64

@@ -116,6 +116,7 @@ type pacePaced struct {
 	Limits     uint64
 	Heard      uint64
 	Nearest    uint64
+	Usual      uint64
 	Unpaced    uint64
 	Sent       uint64
 	Aged       uint64

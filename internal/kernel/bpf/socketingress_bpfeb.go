@@ -208,6 +208,7 @@ type socketIngressPaced struct {
 	Limits     uint64
 	Heard      uint64
 	Nearest    uint64
+	Usual      uint64
 	Unpaced    uint64
 	Sent       uint64
 	Aged       uint64
