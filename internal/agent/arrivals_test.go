@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,11 +12,11 @@ import (
 )
 
 // arrivals returns a function that says what a namespace received at each of some ports over
-// a time, the same for all, in Mbit/s on the wire: of TCP by its sockets (ss), of UDP by
+// a time, the same for all, in Mbit/s on the wire: of TCP by its sockets, of UDP by
 // nftables. Datagrams are not coalesced, so each is counted with its own headers.
 func arrivals(t *testing.T, ns *testutil.Namespace, ports ...int) func(over time.Duration) []float64 {
 	t.Helper()
-	testutil.Needs(t, "nft", "ss")
+	testutil.Needs(t, "nft")
 	rules := []string{"add table inet arrivals", "add chain inet arrivals in { type filter hook input priority 0; }"}
 	for _, port := range ports {
 		rules = append(rules, fmt.Sprintf("add counter inet arrivals p%d", port),
@@ -25,7 +24,11 @@ func arrivals(t *testing.T, ns *testutil.Namespace, ports ...int) func(over time
 	}
 	ns.Output("nft", strings.Join(rules, "; "))
 	look := func() (at time.Time, bytes map[int]float64) {
-		at, bytes = time.Now(), streamed(ns)
+		bytes = map[int]float64{}
+		at = time.Now()
+		for port, n := range streamed(t, ns, localPort) {
+			bytes[port] += n * segmentWire
+		}
 		for port, n := range datagramsTo(t, ns) {
 			bytes[port] += n
 		}
@@ -42,24 +45,6 @@ func arrivals(t *testing.T, ns *testutil.Namespace, ports ...int) func(over time
 		}
 		return rates
 	}
-}
-
-var localPort = regexp.MustCompile(`^\d+ +\d+ +\S+:(\d+) `)
-
-// streamed is what open TCP connections have received by local ports, in bytes on the wire
-// of full segments.
-func streamed(ns *testutil.Namespace) map[int]float64 {
-	bytes := map[int]float64{}
-	for line := range strings.Lines(ns.Output("ss", "--tcp", "--info", "--numeric", "--no-header", "--oneline", "state", "established")) {
-		local, received := localPort.FindStringSubmatch(line), bytesReceived.FindStringSubmatch(line)
-		if local == nil || received == nil {
-			continue
-		}
-		port, _ := strconv.Atoi(local[1])
-		n, _ := strconv.ParseFloat(received[1], 64)
-		bytes[port] += n * segmentWire
-	}
-	return bytes
 }
 
 // datagramsTo is what has come to the ports of [arrivals] by UDP, in bytes on the wire.

@@ -39,7 +39,7 @@ func charged(t *testing.T, a *Agent) map[plan.Owner]uint64 {
 // names and the links'.
 func rates(t *testing.T, a *Agent, over time.Duration) map[string]float64 {
 	t.Helper()
-	begin, before := time.Now(), charged(t, a)
+	before, begin := charged(t, a), time.Now()
 	time.Sleep(over)
 	after := charged(t, a)
 	took := time.Since(begin).Seconds()

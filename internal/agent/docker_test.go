@@ -97,18 +97,16 @@ func (d *dockyard) received(t *testing.T, c container, to *testutil.Namespace, s
 // Mbit/s, as that device counts: the headers of what one GSO packet carries once.
 func (d *dockyard) arrives(t *testing.T, over time.Duration) float64 {
 	t.Helper()
-	bytes := func() uint64 {
+	bytes := func() float64 {
 		var l netlink.Link
 		var err error
 		d.there.Do(func() { l, err = netlink.LinkByIndex(d.far.Index) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		return l.Attrs().Statistics.RxBytes
+		return float64(l.Attrs().Statistics.RxBytes)
 	}
-	begin, before := time.Now(), bytes()
-	time.Sleep(over)
-	return float64(bytes()-before) * 8 / 1e6 / time.Since(begin).Seconds()
+	return perSecond(bytes, sleeping(over)) * 8 / 1e6
 }
 
 // dropped is how many packets the limits have dropped so far.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/testutil"
@@ -26,24 +27,27 @@ func (b *bench) limited(group, max string) string {
 // sent is what the link has sent, as its device counts.
 func (b *bench) sent(t *testing.T) (all struct{ Bytes, Packets uint64 }) {
 	t.Helper()
-	var links []struct {
-		Stats struct {
-			TX struct{ Bytes, Packets uint64 }
-		} `json:"stats64"`
-	}
-	if err := json.Unmarshal([]byte(b.here.Output("ip", "-j", "-s", "link", "show", "dev", b.link.Name)), &links); err != nil {
+	var link netlink.Link
+	var err error
+	b.here.Do(func() { link, err = netlink.LinkByName(b.link.Name) })
+	if err != nil {
 		t.Fatal(err)
 	}
-	return links[0].Stats.TX
+	s := link.Attrs().Statistics
+	all.Bytes, all.Packets = s.TxBytes, s.TxPackets
+	return all
 }
 
 // rate is what the link sends for a time, in Mbit/s.
 func (b *bench) rate(t *testing.T, over time.Duration) float64 {
 	t.Helper()
-	begin, before := time.Now(), b.sent(t).Bytes
-	time.Sleep(over)
-	// What is sent between a reading and its clock counts against the limit.
-	return float64(b.sent(t).Bytes-before) * 8 / 1e6 / time.Since(begin).Seconds()
+	return b.rateOf(t, sleeping(over))
+}
+
+// rateOf is what the link sends while something is done, in Mbit/s.
+func (b *bench) rateOf(t *testing.T, do func()) float64 {
+	t.Helper()
+	return perSecond(func() float64 { return float64(b.sent(t).Bytes) }, do) * 8 / 1e6
 }
 
 // judged is the judgement of the one limit in force.

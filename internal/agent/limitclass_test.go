@@ -272,10 +272,10 @@ func TestLimitChangesRung(t *testing.T) {
 	b.streams(t, dir, 5201, 4, 120)
 	untilBusy(t, b.rate)
 	for _, method := range []string{"htb", "pace", "htb"} {
-		begin, before := time.Now(), b.sent(t).Bytes
-		b.apply(t, text(method))
-		time.Sleep(2 * time.Second)
-		rate := float64(b.sent(t).Bytes-before) * 8 / 1e6 / time.Since(begin).Seconds()
+		rate := b.rateOf(t, func() {
+			b.apply(t, text(method))
+			time.Sleep(2 * time.Second)
+		})
 		t.Logf("to %s: %.2f Mbit/s", method, rate)
 		if rate > 20*1.05 || rate < 20*0.8 {
 			t.Errorf("to %s: %.2f Mbit/s left below a limit of 20", method, rate)

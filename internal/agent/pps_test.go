@@ -45,9 +45,7 @@ func arrives(t *testing.T, want float64, flood func() float64) {
 // packetRate is how many packets the link sends a second, over a time.
 func (b *bench) packetRate(t *testing.T, over time.Duration) float64 {
 	t.Helper()
-	begin, before := time.Now(), b.sent(t).Packets
-	time.Sleep(over)
-	return float64(b.sent(t).Packets-before) / time.Since(begin).Seconds()
+	return perSecond(func() float64 { return float64(b.sent(t).Packets) }, sleeping(over))
 }
 
 // kept checks that status judges so many promises, all kept, and logs them.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -301,23 +300,11 @@ func selector(t *testing.T, group string) policy.Selector {
 	return policy.Selector{Kind: policy.KindCgroup, Cgroup: cgroup}
 }
 
-var bytesReceived = regexp.MustCompile(`bytes_received:(\d+)`)
-
 // downloaded is what iperf3 clients of the bench's host receive for a time, in Mbit/s
-// of payload, as the kernel tells ss.
+// of payload.
 func (b *bench) downloaded(t *testing.T, over time.Duration) float64 {
 	t.Helper()
-	sum := func() (bytes float64) {
-		out := b.here.Output("ss", "--tcp", "--info", "--no-header", "--oneline", "state", "established", "dport", "=", ":5201")
-		for _, m := range bytesReceived.FindAllStringSubmatch(out, -1) {
-			n, _ := strconv.ParseFloat(m[1], 64)
-			bytes += n
-		}
-		return bytes
-	}
-	begin, before := time.Now(), sum()
-	time.Sleep(over)
-	return (sum() - before) * 8 / 1e6 / time.Since(begin).Seconds()
+	return perSecond(func() float64 { return streamed(t, b.here, remotePort)[5201] }, sleeping(over)) * 8 / 1e6
 }
 
 // TestReceiveComesAndGoes reads back what limits of sockets leave on the scope's

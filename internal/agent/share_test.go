@@ -50,7 +50,7 @@ func (b *bench) leaves(t *testing.T, over time.Duration) map[string]float64 {
 		}
 		return all
 	}
-	begin, before := time.Now(), look()
+	before, begin := look(), time.Now()
 	time.Sleep(over)
 	after, took := look(), time.Since(begin).Seconds()
 	rates := map[string]float64{}
