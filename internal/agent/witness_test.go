@@ -134,11 +134,11 @@ func untilBusy(t *testing.T, rate func(t *testing.T, over time.Duration) float64
 	t.Fatal("nothing is sent")
 }
 
-func (b *bench) iperfClient(t *testing.T, cgroup string, port int, seconds int) (*exec.Cmd, *strings.Builder) {
+func (b *bench) iperfClient(t *testing.T, cgroup string, port int, seconds int, args ...string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
 	var out strings.Builder
-	cmd := start(t, b.here, cgroup, &out, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", strconv.Itoa(port),
-		"--time", strconv.Itoa(seconds), "--json", "--interval", "0.5")
+	cmd := start(t, b.here, cgroup, &out, "iperf3", append([]string{"--client", b.far.IPv4.Addr().String(), "--port", strconv.Itoa(port),
+		"--time", strconv.Itoa(seconds), "--json", "--interval", "0.5"}, args...)...)
 	return cmd, &out
 }
 
