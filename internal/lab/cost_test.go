@@ -83,7 +83,9 @@ func TestCostLab(t *testing.T) {
 
 // TestProbeAgreesWithOpenssl has both compute by turns on the CPU that handles a constant load of packets: the part that
 // openssl speed does there of what it does alone is what the loop says that it was left with. Turns are short, as what
-// packets take of a CPU is not the same from one second to the next. The time in user mode that openssl
+// packets take of a CPU is not the same from one second to the next. What else takes some of it, as a hypervisor does by some
+// thousand pauses a second of which neither interrupts nor stolen time tell, takes it of openssl alone, too, and the loop
+// says how much: it finds nothing missing where there is no such thing (TestLoop of observe). The time in user mode that openssl
 // tells as well is found by the kernel's tick, which comes more often into some interrupts than into others.
 func TestProbeAgreesWithOpenssl(t *testing.T) {
 	testutil.Needs(t, "root", "cgroup2")
@@ -114,9 +116,11 @@ func TestProbeAgreesWithOpenssl(t *testing.T) {
 	paced := l.toSink
 	paced.Pace = meteredPackets * meteredSize * 8
 	const rounds = 6
-	var theirs, ours []float64
+	var theirs, ours, wholes []float64
 	for range rounds {
-		alone := startOpenssl(t, openssl, l.cpu, time.Second).rate(t)
+		alone := startOpenssl(t, openssl, l.cpu, 2*time.Second)
+		whole := alone.byTurns(t, l.cpu)
+		most := alone.rate(t)
 		if err := l.sender.Flood(ctx, paced, 1, meteredSize); err != nil {
 			t.Fatal(err)
 		}
@@ -127,9 +131,10 @@ func TestProbeAgreesWithOpenssl(t *testing.T) {
 		if _, err := l.sender.Stop(ctx); err != nil {
 			t.Fatal(err)
 		}
-		theirs, ours = append(theirs, 100*rate/alone), append(ours, left)
+		theirs, ours = append(theirs, whole*rate/most), append(ours, left)
+		wholes = append(wholes, whole)
 	}
-	t.Logf("openssl speed computes for %.1f %%, the loop for %.1f", theirs, ours)
+	t.Logf("openssl speed computes for %.1f %%, the loop for %.1f, and it was left with %.1f alone", theirs, ours, wholes)
 	if theirs, ours := report.Summarise("%", theirs).Median, report.Summarise("%", ours).Median; math.Abs(theirs-ours) > 3 {
 		t.Errorf("openssl speed computes for %.1f %%, the loop for %.1f: further apart than 3 points", theirs, ours)
 	}
