@@ -197,7 +197,7 @@ func newSession(e experiment, o Options) (*session, error) {
 		s.warn("with --repetitions %d a range covers the true median with a confidence of %.0f %% only; --repetitions 6 or more gives over 95 %%",
 			o.Repetitions, 100*report.Confidence(o.Repetitions))
 	}
-	return s, nil
+	return s, s.stayAwake()
 }
 
 // rateWords is a rate as people write it.

@@ -200,7 +200,7 @@ func (v *view) environment(r Result) {
 	add("Weir", r.Version)
 	add("Kernel", "Linux "+r.Kernel)
 	if e := r.Environment; e != nil {
-		add("CPUs", fmt.Sprint(e.CPUs))
+		add("CPUs", e.processors())
 		add("Rate", e.Rate)
 		add("Mechanism", e.Rung)
 		add("Queue without Weir", e.Bottleneck)

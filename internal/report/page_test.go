@@ -119,6 +119,16 @@ func TestPageWithoutExtras(t *testing.T) {
 	}
 }
 
+func TestPageSaysWhetherCPUsSlept(t *testing.T) {
+	for awake, want := range map[bool]string{true: "2, kept from sleeping", false: "2"} {
+		r := sample(t)
+		r.Environment = &Environment{CPUs: 2, Awake: awake}
+		if text := page(t, r); !strings.Contains(text, "<dd>"+want+"</dd>") {
+			t.Errorf("%t: it does not say %q", awake, want)
+		}
+	}
+}
+
 // TestPageRefusesWhatIsNoNumber ends where a scale up to infinity would not.
 func TestPageRefusesWhatIsNoNumber(t *testing.T) {
 	for _, value := range []float64{math.Inf(1), math.NaN()} {

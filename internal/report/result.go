@@ -1,5 +1,7 @@
 package report
 
+import "fmt"
+
 // SchemaVersion is the version of the JSON form of a Result. It changes in its
 // first number when a reader of the old form could be misled by the new one.
 const SchemaVersion = "1.0"
@@ -81,6 +83,7 @@ type Label struct {
 // Environment is where and how a result was measured.
 type Environment struct {
 	CPUs        int    `json:"cpus"`
+	Awake       bool   `json:"awake,omitempty"` // none of those sleeps meanwhile
 	Kernel      string `json:"kernel"`
 	Rung        string `json:"rung"` // the mechanism that was proven, in a phrase
 	Rate        string `json:"rate"` // of the bottleneck, "100 Mbit/s"
@@ -89,6 +92,13 @@ type Environment struct {
 	Bottleneck  string `json:"bottleneck,omitempty"` // the queue of the arms without Weir
 	Command     string `json:"command"`              // repeats the run
 	Policy      string `json:"policy,omitempty"`     // the policy file that was applied
+}
+
+func (e Environment) processors() string {
+	if e.Awake {
+		return fmt.Sprintf("%d, kept from sleeping", e.CPUs)
+	}
+	return fmt.Sprint(e.CPUs)
 }
 
 // Published is a figure that a lab reproduces, as its authors gave it.

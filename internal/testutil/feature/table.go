@@ -15,11 +15,12 @@ func Names() []string {
 // table is every probe by its name. Adding a feature is adding a line.
 func table() map[string]probe {
 	t := map[string]probe{
-		"root":     root,
-		"2 CPUs":   cpus(2),
-		"BTF":      file("/sys/kernel/btf/vmlinux"),
-		"MPTCP":    file("/proc/sys/net/mptcp/enabled"),
-		"tun link": file("/dev/net/tun"),
+		"root":              root,
+		"2 CPUs":            cpus(2),
+		"BTF":               file("/sys/kernel/btf/vmlinux"),
+		"MPTCP":             file("/proc/sys/net/mptcp/enabled"),
+		"tun link":          file("/dev/net/tun"),
+		"CPU latency bound": file("/dev/cpu_dma_latency"),
 
 		"user namespace": file("/proc/self/ns/user"),
 
