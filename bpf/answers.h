@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What a connection answers tells its peer to go on. So where a link keeps packets until
- * their times of departure, nothing of what it receives has to be lost, or to wait: its
+ * their times of departure, or a queue of ours does (waiting.h), nothing of what it receives has to be lost, or to wait: its
  * acknowledgements leave when a line of its share would have brought what they acknowledge.
  * socket_ingress keeps that time, link_egress gives it to what the connection sends, and window
  * offers enough for that: what waits is what lets the peer go on.
@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "windows.h"
+#include "waiting.h"
 
 /* Who sent nothing by such a link for so long is not waited for, ns. */
 #define ELSEWHERE 1000000000ULL
@@ -29,17 +29,26 @@ static __always_inline bool answers_wait(struct paced *p, __u64 now)
 	return p->answered && now < p->answered + ELSEWHERE + 8 * p->window;
 }
 
-/* answer has what a connection sends wait until what it got would have come at its share. */
-static __always_inline void answer(struct __sk_buff *skb)
+/*
+ * answer has what a connection sends wait until what it got would have come at its share: here, by the time of its
+ * departure, or in a queue of ours. It returns whether it is to wait there, LINES_UP or 0.
+ */
+static __always_inline __u32 answer(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct paced *p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
 
 	if (!p)
-		return;
+		return 0;
 	p->answered = skb->tstamp ? skb->tstamp : bpf_ktime_get_ns(); /* TCP has just looked at the clock */
-	if (skb->tstamp < p->leaves)
+	if (p->device) {
+		if (may_wait(skb, p))
+			return LINES_UP;
+		p->unanswered = 0; /* it is told with this */
+	} else if (skb->tstamp < p->leaves) {
 		skb->tstamp = p->leaves;
+	}
+	return 0;
 }
 
 /* look_back finds out, before a packet is sent, that the one before went by a link where nothing waits. */

@@ -210,6 +210,9 @@ enum direction {
 /* Ticks of which votes are kept: one stands for fewer. */
 #define SLOTS 512
 
+/* Of a flow that waits in one line with all others: it has all on its way that it asks for. */
+#define FILLS 2
+
 /* What is known of one flow below one budget; bytes are those on the wire. */
 struct flow {
 	__u64 window;  /* over which its use is measured, ns: its round trip */
@@ -226,8 +229,18 @@ struct flow {
 	__u8 low;	/* its use fell at the last vote, which was not believed */
 	__u8 app_limited; /* its application had no more to send */
 	__u8 exact;	/* something else holds it to its share: it counts as no more than that */
-	__u8 held;	/* and does so now: it counts as no less, if it uses half of it */
+	__u8 held;	/* and does so now: it counts as no less, if it uses half of it; FILLS: whatever it uses */
 	__u32 measured; /* its use at the last vote as it was, twice the unit at most; 0: widen has seen it */
+};
+
+/*
+ * An acknowledgement that waits in a queue of ours is so long, bytes, and one more for each unit
+ * of 1 << WAITING_UNIT bytes that came and that it acknowledges.
+ */
+enum waiting {
+	WAITING_LENGTH = 144,
+	WAITING_UNIT = 6,
+	WAITING_UNITS = 1100, /* the most: what GRO joins, in a frame that IPv6 allows everywhere */
 };
 
 /* As a link it stands for what sockets receive, by whichever. */
@@ -235,7 +248,7 @@ struct flow {
 
 /*
  * One limit and what is known of the flows below it. User space sets the first
- * twenty and then reads only. A limit of packets counts each as a full segment, so
+ * twenty-two and then reads only. A limit of packets counts each as a full segment, so
  * that its bytes are packets times SEGMENT.
  *
  * Or it is a bloc in a limit: the flows of a contract with a weight, which together
@@ -249,6 +262,8 @@ struct budget {
 	__u32 toward;	   /* the number of its prefixes among the contract's; 0: all that it sends */
 	__u32 within;	   /* the number of the limit that it is a bloc in; 0: it is a limit itself */
 	__u32 member;	   /* the contract whose flows a bloc has */
+	__u32 device;	   /* where acknowledgements of what its sockets got wait; 0: nowhere */
+	__u32 class;	   /* in which class there, as skb->priority has it */
 	__u64 unit;	   /* the vote of a greedy flow: its weight, times 1024 */
 	__u64 limit;	   /* bytes a second */
 	__u64 tick_length; /* resolution at which votes expire, ns */
@@ -269,6 +284,7 @@ struct budget {
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 offered;	   /* when the limit will have brought what handshakes offered, ns */
 	__u64 spaced;	   /* when the next connection has its turn to answer, where answers wait, ns */
+	__u64 wait;	   /* how long the latest acknowledgement waited in its class, ns */
 	__u64 total;	   /* bytes before the running tick */
 	__u64 window;	   /* when the running window began, ns */
 	__u64 in_window;   /* bytes in it */
@@ -356,13 +372,20 @@ struct paced {
 	__u8 app_limited; /* it has not, as there was no more to send */
 	__u8 late;     /* something came too late to be made up for, since it was looked at */
 	__u8 waits;    /* what it answers waits, so that it is held back from its first packet on */
+	__u32 device;  /* where what it acknowledges waits, as the outermost of its limits has it; 0: nowhere */
+	__u32 class;   /* and in which class */
+	__s32 unanswered; /* bytes on the wire that it got and has not acknowledged, or less than none, of those to come */
 	__u32 place;   /* of the limit whose share is the least, among its stakes, when it was looked at last */
 	__u32 owed;    /* bytes that it got since it had a turn to answer */
+	__u32 line;    /* the number of that limit */
 	__u64 share;   /* the least of its shares when it was looked at last, bytes a second on the wire */
 	__u64 due;     /* when what it got so far would have come at that, ns */
 	__u64 leaves;  /* when it may answer that, ns: what it answers waits for it */
 	__u64 waited;  /* how much later than its line its last answer was, ns */
 	__u64 answered; /* when it last sent by a link where that waits, ns */
+	__u64 round;   /* when its running round trip began, ns */
+	__u32 in_round; /* bytes on the wire that came in it */
+	__u32 fills;   /* half of what it asks for came in the last one, or more */
 	__u64 rests;   /* until which jiffy its window is left alone: it may have more than TCP asks for */
 	struct stake stakes[STAKES];
 };
@@ -460,13 +483,13 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 88, "flow");
-_Static_assert(sizeof(struct budget) == 248 + 3 * 88 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 264 + 3 * 88 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 88, "stake");
-_Static_assert(sizeof(struct paced) == 160 + STAKES * 104, "paced");
+_Static_assert(sizeof(struct paced) == 192 + STAKES * 104, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

@@ -333,7 +333,7 @@ static __always_inline __u64 use(struct budget *b, struct flow *f, __u64 age)
 
 	f->measured = u;
 	u = least(u, f->exact ? b->unit : b->unit + b->unit / 8);
-	if (f->held && u >= b->unit / 2)
+	if (f->held == FILLS || (f->held && u >= b->unit / 2))
 		u = b->unit;
 	if (stands(b, f) && u < f->said - f->said / 4 && !f->low) {
 		f->low = 1;

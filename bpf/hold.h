@@ -165,7 +165,7 @@ __noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now
 	s = stake_in(p, budget, b->serial);
 	s->charged = now;
 	s->hook = hook;
-	s->flow.held = p->held;
+	s->flow.held = p->held && p->device ? FILLS : p->held;
 	s->flow.app_limited = p->app_limited;
 	if (weight)
 		charge(b, limit_of(b), &s->flow, now, weight);

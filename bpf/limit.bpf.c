@@ -10,6 +10,7 @@
 #include "limiter.h"
 #include "links.h"
 #include "prefixes.h"
+#include "waiting.h"
 
 /*
  * add_by_id puts the budgets of a contract into a load; of nobody's there are none. It
@@ -94,6 +95,8 @@ int limit(struct __sk_buff *skb)
 	verdict = l->budgets[0] ? hold(skb, l) : NEXT;
 	if (verdict == NEXT && !told)
 		bpf_tail_call(skb, &limiter, DEPART);
+	if (verdict == NEXT && skb->cb[0] & LINES_UP)
+		return line_up(skb, NEXT);
 	return verdict;
 }
 

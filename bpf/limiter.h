@@ -21,8 +21,9 @@ enum limiter_slot {
 
 /*
  * What link_egress hands on in cb:
- *   0  the link's number and whether the packet is of a socket of UDP's, as a verdict has both; and TOLD
- *      where 1 and 2 have the numbers of the packet's budgets, and not what follows
+ *   0  the link's number and whether the packet is of a socket of UDP's, as a verdict has both; TOLD
+ *      where 1 and 2 have the numbers of the packet's budgets, and not what follows; and LINES_UP
+ *      where it is to wait before it leaves
  *   1  the link's own budgets, the one of packets above the other
  *   2  the contract, if anything of it counts for limits
  *   3  two of the contracts above it

@@ -29,6 +29,9 @@ const volatile bool no_queue;
 /* The budgets of this link's own limits, the one of packets above the other; 0: none. */
 const volatile __u32 own_budgets;
 
+/* The device by which comes back what has waited in a queue of ours; 0: there is none. */
+const volatile __u32 come_back;
+
 /* Go on to the next program: Weir never decides the packet's fate here. */
 #define NEXT -1
 
@@ -72,9 +75,9 @@ static __always_inline __u32 in_bucket(struct __sk_buff *skb, __u32 class)
 }
 
 /* hand goes on in limit, which has to look for the packet's budgets, or else in depart. */
-static __always_inline void hand(struct __sk_buff *skb, struct verdict v, bool own, struct above *above)
+static __always_inline void hand(struct __sk_buff *skb, struct verdict v, bool own, struct above *above, __u32 lines_up)
 {
-	skb->cb[0] = this_link | (v.link & DATAGRAMS);
+	skb->cb[0] = this_link | (v.link & DATAGRAMS) | lines_up;
 	skb->cb[1] = own_budgets;
 	skb->cb[2] = own ? v.contract : CONTRACT_UNCLAIMED;
 	skb->cb[3] = above->contracts[0] | (__u32)above->contracts[1] << 16;
@@ -84,9 +87,9 @@ static __always_inline void hand(struct __sk_buff *skb, struct verdict v, bool o
 }
 
 /* tell goes on in limit with the budgets themselves, the first two and the last. */
-static __always_inline void tell(struct __sk_buff *skb, struct verdict v, __u32 first, __u32 last)
+static __always_inline void tell(struct __sk_buff *skb, struct verdict v, __u32 first, __u32 last, __u32 lines_up)
 {
-	skb->cb[0] = this_link | (v.link & DATAGRAMS) | TOLD;
+	skb->cb[0] = this_link | (v.link & DATAGRAMS) | TOLD | lines_up;
 	skb->cb[1] = first;
 	skb->cb[2] = last;
 	bpf_tail_call(skb, &limiter, LIMIT);
@@ -101,60 +104,65 @@ static __always_inline bool owes(struct __sk_buff *skb, struct verdict v, struct
 }
 
 /* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
-static __always_inline void pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
+static __always_inline __u32 pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
 {
 	struct above above = bound_above(skb, at, v);
 	struct budgets_of b = {};
-	__u32 limited;
+	__u32 limited, lines_up;
 	bool are_plain = all_plain(c, &above, &b, &limited);
 
-	if (limited & ANSWERS)
-		answer(skb);
+	lines_up = limited & ANSWERS ? answer(skb) : 0;
 	if (own_budgets || !are_plain)
-		hand(skb, v, c && c->limited, &above);
+		hand(skb, v, c && c->limited, &above, lines_up);
 	else if (all_of(&b) && owes(skb, v, at, &b))
-		tell(skb, v, first_of(&b), last_of(&b));
+		tell(skb, v, first_of(&b), last_of(&b), lines_up);
+	return lines_up;
 }
 
 /*
  * pass hands a packet on where any limit may hold for it. Most are below one, or some of one budget each: then limit
  * is told these, and need not look; and a datagram that is paid already, or what goes on its connection's tab, need
- * not even go there.
+ * not even go there. It returns whether the packet is to wait, LINES_UP or 0.
  */
-static __always_inline void pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
+static __always_inline __u32 pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
 {
 	bool own = c && c->limited, others = v.link & NESTED || own_budgets;
 	struct budgets_of b = {};
+	__u32 lines_up;
 
 	if (!own && !others)
-		return;
-	if (others || !(c->limited & HAS_ONE)) {
-		pass_nested(skb, v, c, at);
-		return;
-	}
+		return 0;
+	if (others || !(c->limited & HAS_ONE))
+		return pass_nested(skb, v, c, at);
 	b.of[0] = c->together;
-	if (c->limited & ANSWERS)
-		answer(skb);
+	lines_up = c->limited & ANSWERS ? answer(skb) : 0;
 	if (owes(skb, v, at, &b))
-		tell(skb, v, c->together, 0);
+		tell(skb, v, c->together, 0, lines_up);
+	return lines_up;
 }
 
 SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
-	struct known *at = known_to(skb);
-	struct verdict v = resolve(skb, at);
-	__u32 id = v.contract, priority;
-	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
+	struct contract *c;
+	struct verdict v;
+	struct known *at;
+	__u32 id, priority;
 
+	if (come_back && skb->ingress_ifindex == come_back) /* it has waited, and is counted and charged */
+		return NEXT;
+	at = known_to(skb);
+	v = resolve(skb, at);
+	id = v.contract;
+	c = bpf_map_lookup_elem(&contracts, &id);
 	priority = c ? c->priority : PRIORITY_KEEP;
 	if (priority == PRIORITY_KEEP && !no_queue)
 		priority = kept(skb->priority);
 	if (priority != PRIORITY_KEEP)
 		skb->priority = in_bucket(skb, priority);
 	count(skb, id);
-	if (limits)
-		pass(skb, v, c, at);
+	if (limits && pass(skb, v, c, at))
+		return line_up(skb, NEXT);
 	return NEXT;
 }
 

@@ -25,6 +25,9 @@
  */
 #define COARSE 55000000ULL
 
+/* More of a connection is not waited for, bytes: its peer has sent it in vain. */
+#define UNANSWERED (1 << 28)
+
 /* lo has this number in every network namespace. */
 #define LOOPBACK 1
 
@@ -77,7 +80,7 @@ __noinline int await(struct paced *p, __u64 now, __u32 limited)
 	if (!p->share) /* its line begins */
 		p->due = p->leaves = 0;
 	p->waits = answers_wait(p, now);
-	p->held = p->waits && holds(p->due, now, p->share);
+	p->held = p->waits && (p->device ? p->fills : holds(p->due, now, p->share));
 	p->app_limited = p->waits && !p->held; /* it was asked for more */
 	return 0;
 }
@@ -115,9 +118,58 @@ static __always_inline void answer_apart(struct paced *p, __u64 now, __u64 wire)
 	p->leaves = most(p->leaves, at);
 }
 
+/*
+ * go_round counts what came in a round trip. Who waits in one line with others has no line of its own to be ahead of: it is
+ * held back where as much comes as it asks for.
+ */
+static __always_inline void go_round(struct paced *p, __u64 now, __u32 wire)
+{
+	p->in_round += wire;
+	if (now < p->round + p->window)
+		return;
+	p->fills = p->in_round >= p->pace / 2;
+	p->in_round = 0;
+	p->round = now;
+}
+
+/*
+ * find_line finds where what a connection acknowledges waits: in the class of the outermost of the limits that it was just
+ * charged to. What is in that of one further in would not be held to the sum.
+ */
+static __always_inline void find_line(struct paced *p, __u64 now)
+{
+	struct budget *b;
+	struct stake *s;
+	__u32 i;
+
+	p->device = 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < STAKES && taken(&p->stakes[i]); i++) {
+		s = &p->stakes[i];
+		b = s->charged == now ? budget_in(s) : NULL;
+		if (!b || !b->device)
+			continue;
+		p->device = b->device;
+		p->class = b->class;
+		p->line = s->budget;
+	}
+}
+
+/* stand_for notes for how much what a connection acknowledges has to wait, and where. */
+static __always_inline void stand_for(struct paced *p, __u64 now, __u32 wire)
+{
+	find_line(p, now);
+	if (!p->device)
+		return;
+	go_round(p, now, wire);
+	if (p->unanswered < UNANSWERED)
+		__sync_fetch_and_add(&p->unanswered, wire);
+}
+
 /* stay_until_answered lets the votes of a connection stand until what it answers now has left, and come back as more to answer. */
 static __always_inline void stay_until_answered(struct paced *p, __u64 now)
 {
+	__u64 waits = p->leaves > now ? p->leaves - now : 0;
 	struct budget *b;
 	struct stake *s;
 	__u32 i;
@@ -127,7 +179,7 @@ static __always_inline void stay_until_answered(struct paced *p, __u64 now)
 		s = &p->stakes[i];
 		b = budget_in(s);
 		if (b && s->charged == now)
-			stay(b, &s->flow, p->leaves - now + p->nearest);
+			stay(b, &s->flow, most(waits, p->device ? b->wait : 0) + p->nearest);
 	}
 }
 
@@ -151,7 +203,8 @@ __noinline int expect(struct paced *p, __u64 now, __u64 wire, bool low)
 	p->late |= !p->held;
 	p->due = expected(p->due, now, wire, p->share);
 	answer_apart(p, now, wire);
-	if (p->leaves > now)
+	stand_for(p, now, wire);
+	if (p->leaves > now || p->device)
 		stay_until_answered(p, now);
 	return 0;
 }
@@ -200,6 +253,8 @@ __noinline int pay_tab(struct tab *t, struct paced *p, struct load *l, __u64 now
 /* reaches says that what a connection receives is held back by its limits. */
 static __always_inline bool reaches(struct paced *p, struct load *l, __u64 now)
 {
+	if (p->device)
+		return p->fills;
 	return p->waits ? p->due > now : l->low;
 }
 

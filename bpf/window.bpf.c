@@ -149,10 +149,18 @@ static __always_inline __u64 wide_enough(struct paced *p, struct leave *l, __u64
 	return most(payload(p, l->share, counted ? window : least(window, NEWCOMER)), narrow);
 }
 
+/* waits_for is for how long what a connection acknowledges waits in a line, ns. */
+static __always_inline __u64 waits_for(struct paced *p)
+{
+	struct budget *b = p->device ? budget_of(p->line) : NULL;
+
+	return b ? b->wait : 0;
+}
+
 static __always_inline void set_window(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
-	__u64 window;
+	__u64 window, way, wait;
 	struct leave leave = {};
 	struct tcp_sock *tp;
 	struct paced *p;
@@ -173,14 +181,16 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, newcomer ? 0 : SELDOM))
 		return;
 	p->window = round_trip(ops, tp);
-	p->usual = p->nearest ? p->usual - p->usual / 16 + p->window / 16 : p->window;
+	wait = waits_for(p);
+	way = p->window > wait + MICROSECOND ? p->window - wait : MICROSECOND;
+	p->usual = p->nearest ? p->usual - p->usual / 16 + way / 16 : way;
 	/* A way that has become longer is found out, little by little: not while it is us who make it so, and all comes in time. */
 	if (!p->nearest)
-		p->nearest = p->window;
+		p->nearest = way;
 	else if (answers_wait(p, now))
-		p->nearest = away(p->nearest, p->usual, p->late);
+		p->nearest = away(p->nearest, p->usual, p->device ? p->fills && wait < LINE_AHEAD / 2 : p->late);
 	else
-		p->nearest = least(p->nearest + p->nearest / 1024 + 1, p->window);
+		p->nearest = least(p->nearest + p->nearest / 1024 + 1, way);
 	p->late = 0;
 	p->heard = now;
 	if (p->pace)

@@ -35,10 +35,12 @@ func needsAnswers(t *testing.T) {
 	needsTimes(t)
 }
 
-// TestReceiveRungs: what a workload receives is held by answers that wait where its link can keep them, and else by windows and
-// a bucket, which the policy does not have to say.
+// TestReceiveRungs: what a workload receives is held by answers that wait, where its link can keep them or else in a queue of
+// ours, which the policy does not have to say; or by windows and a bucket.
 func TestReceiveRungs(t *testing.T) {
-	for rung, link := range map[policy.Method]string{policy.MethodEDT: "{}", policy.MethodPace: "{scheduler: none}"} {
+	for rung, link := range map[policy.Method]string{
+		policy.MethodEDT: "{}", policy.MethodHTB: "{scheduler: none}", policy.MethodPace: "{scheduler: none}",
+	} {
 		t.Run(string(rung), func(t *testing.T) {
 			testutil.Proves(t, testutil.Receive)
 			testutil.By(t, string(rung))
@@ -50,7 +52,11 @@ func TestReceiveRungs(t *testing.T) {
 			dir, group := b.makeCgroup(t, "held")
 			b.iperfServer(t, 5201)
 			const limit, seconds = 10, 3
-			b.apply(t, b.timed(link, fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit}}\n", group, limit)))
+			method := ""
+			if rung == policy.MethodPace {
+				method = ", method: pace"
+			}
+			b.apply(t, b.timed(link, fmt.Sprintf("  held: {match: [{cgroup: %s}], ingress: {max: %dMbit%s}}\n", group, limit, method)))
 			start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "60", "--congestion", "cubic")
 			untilBusy(t, b.downloaded)
 			rate, most := 0.0, limit*(1.02+collected(seconds))

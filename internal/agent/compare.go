@@ -43,7 +43,7 @@ func (a *Agent) settle(ctx context.Context, r *state.Record, p *policy.Policy, w
 	if err != nil {
 		return err
 	}
-	g, err := a.room().Open(r.Generation)
+	g, err := a.open(r)
 	if errors.Is(err, bpf.ErrAbsent) {
 		return nil // nothing changes what is not there
 	}

@@ -67,12 +67,15 @@ func loadedModules() []byte {
 func probe(ctx context.Context) plan.Features {
 	features := host.Probe(ctx)
 	has, unknown := tc.Probe()
-	features.Qdiscs, features.Police = has, has[tc.Policing]
+	features.Qdiscs, features.Police, features.Weighs = has, has[tc.Policing], has[tc.Weighing]
 	for kind, why := range unknown {
 		features.Unknown[plan.FeatureQdisc(kind)] = why
 	}
 	if why, ok := unknown[tc.Policing]; ok {
 		features.Unknown[plan.FeaturePolice] = why
+	}
+	if why, ok := unknown[tc.Weighing]; ok {
+		features.Unknown[plan.FeatureWeighs] = why
 	}
 	return features
 }

@@ -26,7 +26,7 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 		have.Contracts = nil
 		return have, nil
 	}
-	g, err := a.room().Open(r.Generation)
+	g, err := a.open(r)
 	if errors.Is(err, bpf.ErrAbsent) {
 		// Somebody took the pins away: nothing of ours counts any more.
 		return have, nil
@@ -35,6 +35,11 @@ func (a *Agent) read(r *state.Record) (plan.State, error) {
 		return have, err
 	}
 	defer g.Close()
+	if r.Waiting {
+		if have.Waiting, err = a.readWaiting(); err != nil {
+			return have, err
+		}
+	}
 	if have.Rules, err = g.Rules(); err != nil {
 		return have, err
 	}

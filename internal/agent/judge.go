@@ -166,7 +166,7 @@ func (a *Agent) caveats(r *state.Record) (all []string) {
 			all = append(all, fmt.Sprintf("link %s: %s runs before link_egress: what it passes by itself (TCX_PASS) goes under no contract", name, p))
 		}
 	}
-	g, err := a.room().Open(r.Generation)
+	g, err := a.open(r)
 	if err != nil {
 		return all // the differences tell of it
 	}
@@ -197,7 +197,7 @@ func (a *Agent) linkStatus(name string, l state.LinkRecord, rung plan.Rung) Link
 
 // traffic reads what passed under each contract on each link.
 func (a *Agent) traffic(r *state.Record) (map[string]map[plan.ContractID]plan.Traffic, error) {
-	g, err := a.room().Open(r.Generation)
+	g, err := a.open(r)
 	if err != nil {
 		return nil, err
 	}

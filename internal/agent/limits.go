@@ -47,6 +47,14 @@ func (a *Agent) NoLimit(ctx context.Context, by policy.Method) string {
 	return why
 }
 
+// NoReceiving is NoLimit of what a workload receives, on a link of Ethernet whose scheduler suits the method.
+func (a *Agent) NoReceiving(ctx context.Context, by policy.Method) string {
+	const link = "any"
+	f := plan.Facts{Features: a.features(ctx), Links: map[string]plan.LinkFacts{link: {Ethernet: true}}}
+	_, why := plan.ChooseReceive(policy.Limit{Max: policy.MinRate, Method: by}, []policy.Link{{Name: link, Scheduler: policy.FQ}}, nil, f)
+	return why
+}
+
 // howLimited are the rungs of the limits that are in force: of what workloads send, and
 // receive.
 func (a *Agent) howLimited(ctx context.Context, r *state.Record) (plan.LimitRungs, plan.ReceiveRungs, error) {

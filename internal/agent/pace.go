@@ -148,7 +148,7 @@ func (a *Agent) limit(g *bpf.Generation, id plan.ContractID, l plan.Limit) error
 
 // held reads what became of the packets below each limit.
 func (a *Agent) held(r *state.Record) (map[plan.Owner]plan.Held, error) {
-	g, err := a.room().Open(r.Generation)
+	g, err := a.open(r)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 		return err
 	})
 	c.add("look for cgroups that were born meanwhile, and fill the tables", func() error { return c.fill(ctx, d) })
+	c.addWaiting(d)
 	for _, name := range sortedKeys(w.Links) {
 		c.addLink(name, d)
 	}
@@ -59,6 +60,7 @@ func (c *change) publish(ctx context.Context, d *draft) error {
 	for _, name := range sortedKeys(w.Links) {
 		c.addNarrow(name, d)
 	}
+	c.addUnwaiting(d)
 	c.add("settle the limits", func() error { return c.settle(ctx, w) })
 	if !limited {
 		c.addLift(ctx, pacing)

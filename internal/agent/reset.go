@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,12 +28,13 @@ func (a *Agent) Reset(ctx context.Context) error {
 
 func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
 	c := &change{Agent: a, verb: verb, record: r}
-	links := maps.Clone(r.Links)
+	links, waiting := maps.Clone(r.Links), r.Waiting
 	for _, name := range sortedKeys(r.Links) {
 		c.removeLink(name)
 	}
 	c.addLift(ctx, pacing)
 	c.endReceive(ctx)
+	c.endWaiting()
 	c.endMemory(ctx)
 	c.removeMemcg()
 	if verb == "reset" { // an experiment is no part of the policy that is taken back
@@ -69,7 +71,7 @@ func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
 			return c.save()
 		})
 	}
-	c.add("look whether anything is left", func() error { return a.proveReset(links) })
+	c.add("look whether anything is left", func() error { return a.proveReset(links, waiting) })
 	c.add("forget", func() error {
 		// Tags went with the programs' memory, so numbers and serials may start anew.
 		r.IDs, r.Offload = plan.IDs{}, nil
@@ -86,8 +88,11 @@ func (a *Agent) reset(ctx context.Context, verb string, r *state.Record) error {
 }
 
 // proveReset looks whether anything of ours is left where it was.
-func (a *Agent) proveReset(links map[string]state.LinkRecord) error {
+func (a *Agent) proveReset(links map[string]state.LinkRecord, waiting bool) error {
 	return a.inScope(func() error {
+		if at, back, err := tc.FindWaiting(); waiting && (err != nil || at != 0 || back != 0) {
+			return cmp.Or(err, fmt.Errorf("%w: %s or %s is still there", ErrNotProved, tc.WaitingDevice, tc.BackDevice))
+		}
 		for _, name := range sortedKeys(links) {
 			q, err := tc.Read(links[name].Index)
 			if err == nil && q.Root.Handle>>16 == plan.RootHandle {

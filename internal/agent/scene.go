@@ -68,7 +68,7 @@ func (a *Agent) enter(ctx context.Context, r *state.Record) (*scene, error) {
 }
 
 func (s *scene) open() (err error) {
-	if s.g, err = s.room().Open(s.record.Generation); err != nil {
+	if s.g, err = s.Agent.open(s.record); err != nil {
 		return err
 	}
 	if s.sockets, err = s.room().Sockets(); err != nil {

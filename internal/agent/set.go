@@ -191,7 +191,7 @@ func (a *Agent) current(r *state.Record) (*bpf.Generation, error) {
 	case r.Generation == 0:
 		return nil, ErrNothingApplied
 	}
-	return a.room().Open(r.Generation)
+	return a.open(r)
 }
 
 // promise writes what a set's contract means on every link, with limits that are held in some

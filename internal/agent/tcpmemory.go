@@ -115,7 +115,7 @@ func (a *Agent) looseBound(ctx context.Context) error {
 
 // pools reads what the sockets below each bound of memory hold.
 func (a *Agent) pools(r *state.Record) (map[plan.ContractID]plan.Pool, error) {
-	g, err := a.room().Open(r.Generation)
+	g, err := a.open(r)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ type Flow struct {
 	Window uint64 // over which its use is measured, ns: its round trip; a tick at least
 	Exact  bool   // something else holds it to its share: it counts as no more than that
 	Held   bool   // and does so now: it counts as no less, if it uses half of it, and as soon as it has sent more than a segment
+	Fills  bool   // it waits in one line with all others, and has all on its way that it asks for: it counts as one, whatever it uses
 	// AppLimited says that its application had no more to send, so that nothing else kept
 	// it from its share.
 	AppLimited bool
@@ -104,7 +105,7 @@ func (b *Budget) ask(f *Flow, now uint64) {
 // newcomer says whether a flow has sent enough to count: a tick of its share, or more than it may before it is held back.
 func (b *Budget) newcomer(f *Flow) bool {
 	enough := uint64(Newcomer)
-	if f.Held {
+	if f.Held || f.Fills {
 		enough = Segment + 1
 	}
 	return f.fresh >= enough || f.fresh*b.Cut() >= b.TickBytes
@@ -121,7 +122,7 @@ func (b *Budget) use(f *Flow, age uint64) uint64 {
 		most = b.Unit
 	}
 	use := min(f.Measured, most)
-	if f.Held && use >= b.Unit/2 {
+	if f.Fills || f.Held && use >= b.Unit/2 {
 		use = b.Unit
 	}
 	if b.stands(f) && use < f.said-f.said/4 && !f.low {

@@ -50,6 +50,7 @@ func TestVote(t *testing.T) {
 		{"newcomer among a hundred", Flow{}, 100 * One, One},
 		{"newcomer that is held, with a segment", Flow{Held: true}, 0, 0},
 		{"newcomer that is held, with more", Flow{Held: true, fresh: 1}, 0, One},
+		{"newcomer that fills what it asks for, with more", Flow{Fills: true, fresh: 1}, 0, One},
 		{"back from a pause", Flow{said: One, vote: One, since: now - 1_000_000}, 0, One},
 		{"was modest before it", Flow{said: One / 3, vote: One / 3, since: now - 1_000_000}, 0, 0},
 	} {

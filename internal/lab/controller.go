@@ -31,6 +31,8 @@ type Controller interface {
 	// NoLimits says why this kernel can not hold what a workload sends to a limit by a
 	// method; "" where it can.
 	NoLimits(ctx context.Context, by policy.Method) string
+	// NoReceiving is NoLimits of what a workload receives.
+	NoReceiving(ctx context.Context, by policy.Method) string
 	// MendLookups does what weir vrf doctor --fix does for a VRF that Apply has made: root is the
 	// directory below which the host's files are. It returns what kept names from being looked up
 	// there, and the servers that are asked from now on. UnmendLookups takes that back.

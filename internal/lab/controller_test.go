@@ -342,6 +342,7 @@ func (c *rawController) ClassCounters(_ context.Context, name string) ([]ClassCo
 	return counts, nil
 }
 
-func (c *rawController) Rung(string) string                             { return "raw htb" }
-func (c *rawController) NoLimits(context.Context, policy.Method) string { return "" }
-func (c *rawController) Cgroup() string                                 { return c.cgroup }
+func (c *rawController) Rung(string) string                                { return "raw htb" }
+func (c *rawController) NoLimits(context.Context, policy.Method) string    { return "" }
+func (c *rawController) NoReceiving(context.Context, policy.Method) string { return "" }
+func (c *rawController) Cgroup() string                                    { return c.cgroup }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,18 +19,23 @@ const (
 	ofReceiver  = "ingress"   // of the workload that receives
 	// ofAnswers is ofReceiver where what is answered waits in an fq.
 	ofAnswers = "ingress_edt"
+	// ofClasses is ofReceiver where what is acknowledged waits in a class of ours.
+	ofClasses = "ingress_htb"
 )
+
+// answering are the arms whose answers wait, and the method by which they do.
+var answering = map[string]policy.Method{ofAnswers: policy.MethodEDT, ofClasses: policy.MethodHTB}
 
 // ratesPlots are the headings of what is drawn of each arm.
 var ratesPlots = map[string]string{
 	ofSender: "What a workload sends", ofContainer: "What comes out of a container", ofReceiver: "What a workload receives",
-	ofAnswers: "What it receives where its answers wait",
+	ofAnswers: "What it receives where its answers wait", ofClasses: "What it receives where they wait in a class of htb",
 }
 
 var ratesInfo = Info{
 	Name:    "rates",
 	Summary: "what gets through a limit, from 1 Mbit/s to as fast as this host is: one flow, 32 and UDP, sent, out of a container and received",
-	Arms:    []string{ofSender, ofContainer, ofReceiver, ofAnswers},
+	Arms:    []string{ofSender, ofContainer, ofReceiver, ofAnswers, ofClasses},
 }
 
 // fastest is the limit that is the fastest that this host carries, slowest what that is at least.
@@ -86,10 +90,14 @@ func (l *ratesLab) run(ctx context.Context) error {
 	if why := l.Controller.NoLimits(ctx, policy.MethodPace); why != "" {
 		return fmt.Errorf("nothing can be paced here: %s", why)
 	}
-	l.arms = ratesInfo.Arms
-	if why := l.Controller.NoLimits(ctx, policy.MethodEDT); why != "" {
-		l.arms = slices.DeleteFunc(slices.Clone(l.arms), func(arm string) bool { return arm == ofAnswers })
-		l.warn("no arm %s: %s", ofAnswers, why)
+	for _, arm := range ratesInfo.Arms {
+		if by, waits := answering[arm]; waits {
+			if why := l.Controller.NoReceiving(ctx, by); why != "" {
+				l.warn("no arm %s: %s", arm, why)
+				continue
+			}
+		}
+		l.arms = append(l.arms, arm)
 	}
 	if err := l.build(ctx); err != nil {
 		return err
@@ -173,8 +181,11 @@ func (l *ratesLab) policy(arm string, wire int, limit policy.Rate) string {
 		return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none, ingress: {max: %s}}\n", far, limit)
 	}
 	scheduler, method := policy.None, policy.MethodPace
+	if by, waits := answering[arm]; waits {
+		method = by
+	}
 	if arm == ofAnswers {
-		scheduler, method = policy.FQ, policy.MethodEDT
+		scheduler = policy.FQ
 	}
 	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: %s}\nworkloads:\n  receives:\n    match: [{%s}]\n    ingress: {max: %s, method: %s}\n",
 		far, scheduler, l.receives, limit, method)

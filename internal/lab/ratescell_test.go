@@ -72,7 +72,7 @@ func TestRatesPolicies(t *testing.T) {
 			got = p.Workloads[0].Contract.Egress.Max
 		case ofContainer:
 			got = p.Links[0].Ingress.Max
-		case ofReceiver, ofAnswers:
+		case ofReceiver, ofAnswers, ofClasses:
 			got = p.Workloads[0].Contract.Ingress.Max
 		}
 		if got != limit {

@@ -19,8 +19,10 @@ func (l *ratesLab) conclude() {
 		l.claim(l.delivers(arm))
 	}
 	l.claim(l.datagramsReceived(), l.streamsReceived())
-	if slices.Contains(l.arms, ofAnswers) {
-		l.claim(l.delivers(ofAnswers))
+	for _, arm := range []string{ofAnswers, ofClasses} {
+		if slices.Contains(l.arms, arm) {
+			l.claim(l.delivers(arm))
+		}
 	}
 	l.claim(l.fair(), l.losesNothing(), l.settles(), l.isSteady())
 }
@@ -52,7 +54,7 @@ var many = rateKinds[1:2]
 func (l *ratesLab) describe() {
 	about := &report.About{
 		Title: "What gets through a limit",
-		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, and, where the kernel has fq, with what it answers waiting in one. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of three seconds carries it within 2 %%. UDP is offered at up to three times the limit, in full frames. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener.",
+		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, where the kernel has fq with what it answers waiting in one, and where it has htb with what it acknowledges waiting in a class of Weir's own. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of three seconds carries it within 2 %%. UDP is offered at up to three times the limit, in full frames. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener.",
 			l.window, rateSettle, rateSpan, many[0].streams-stays, rateSpan, rateSpan, soon),
 	}
 	add := func(word, text string, kinds ...rateKind) {
@@ -85,6 +87,7 @@ var delivered = map[string]string{
 	ofSender:    "Of each limit of what a workload sends one flow, 32 and UDP get between 99 and 101 %.",
 	ofContainer: "So they do of each limit of what arrives by a container's link.",
 	ofAnswers:   "They get the same of each limit of what a workload receives where what it answers waits.",
+	ofClasses:   "They get the same where what it acknowledges waits in a class of htb.",
 }
 
 const (

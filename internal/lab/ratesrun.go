@@ -14,7 +14,7 @@ import (
 // as some may be sent again; or twice as much again where nobody paces them, until a bucket has been paid back what it gave.
 func startingUp(arm string, limit policy.Rate, kind rateKind) time.Duration {
 	each := 2 * 10 * 1514
-	if arm == ofReceiver || arm == ofAnswers {
+	if arm == ofReceiver || answering[arm] != "" {
 		each = 64 << 10
 	}
 	return time.Duration(float64(kind.streams*each*8) / float64(limit) * float64(time.Second))

@@ -50,6 +50,9 @@ func Diff(have State, want *Want) []Difference {
 	}
 	d.strays(have, want, rules)
 	d.sockets(have, want)
+	if waiting := have.Waiting.unlike(want.Waiting); waiting != "" {
+		d.add(Change, socketsObject, "%s", waiting)
+	}
 	d.memory(have, want)
 	d.running(boundObject, have.Binds, want.Binds, len(have.Bound) > 0,
 		"the program that binds them to their VRF does not run", "one binds them, where no workload has a VRF")

@@ -22,6 +22,7 @@ const (
 	FeatureTailCalls     = "BPF tail calls"
 	FeatureSockOps       = "sock_ops"
 	FeaturePolice        = "tc police"
+	FeatureWeighs        = "htb size table"
 	FeatureIfb           = "tc ifb"
 	FeatureVRF           = "VRF"
 )

@@ -50,6 +50,7 @@ type Features struct {
 	Atomics       bool              // BPF programs fetch and compare-exchange atomically
 	TailCalls     bool              // BPF programs with functions go on in other programs
 	Police        bool              // tc has filters that drop what is above a rate, and count what is not
+	Weighs        bool              // htb counts packets as what they stand for
 	Ifb           bool              // tc sends what arrives over devices of kind ifb
 	SockOps       bool              // cgroup sock_ops programs are told of round trips, and set a pace
 	VRF           bool              // there are routing domains of their own; known only where it was asked for

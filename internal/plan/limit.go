@@ -19,8 +19,10 @@ type Limit struct {
 	PPS   policy.PacketRate // of packets, each segment as it is on the wire; 0: no limit
 	// Departs says that departure times hold Max: no budget is charged.
 	Departs bool
-	// Answers says of what sockets receive that what they answer waits for its time.
+	// Answers says of what sockets receive that what they answer waits: for its time, or in a class
+	// of the queue that [Waiting] is, as skb->priority names it; 0 is for its time.
 	Answers bool
+	Class   uint32
 }
 
 // LimitOf is a contract's limit of all links together.
@@ -46,7 +48,7 @@ func (l Limit) none() bool { return l == Limit{} }
 // and of packets.
 func (l Limit) Amounts() (all []Limit) {
 	if l.Max != 0 {
-		all = append(all, Limit{Max: l.Max, Burst: l.Burst, Departs: l.Departs, Answers: l.Answers})
+		all = append(all, Limit{Max: l.Max, Burst: l.Burst, Departs: l.Departs, Answers: l.Answers, Class: l.Class})
 	}
 	if l.PPS != 0 {
 		all = append(all, Limit{PPS: l.PPS})
@@ -73,6 +75,12 @@ func limitsOf(p *policy.Policy, ids IDs, explicit []Explicit) (together, arrivin
 	}
 	for _, e := range explicit {
 		add(e.Name, e.Contract)
+	}
+	for name, n := range ids.Shares[WaitingRoom] {
+		id := ids.Names[name].ID
+		l := arriving[id]
+		l.Answers, l.Class = true, Queue{}.WrittenShare(n)
+		arriving[id] = l
 	}
 	return together, arriving
 }
@@ -221,6 +229,8 @@ func (l Limit) String() string {
 // bandwidth puts the limit of bandwidth into words: "50Mbit", "50Mbit (1MiB at once)".
 func (l Limit) bandwidth() string {
 	switch {
+	case l.Class != 0:
+		return l.Max.String() + " by " + string(policy.MethodHTB)
 	case l.Departs, l.Answers:
 		return l.Max.String() + " by " + string(policy.MethodEDT)
 	case l.Burst == 0:

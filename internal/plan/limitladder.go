@@ -90,7 +90,9 @@ func climbLimits(ladder []limitStep, limit policy.Limit, links []policy.Link, on
 			continue
 		}
 		if why := s.climb(limit, links, on); why != "" {
-			reasons = append(reasons, why)
+			if !slices.Contains(reasons, why) {
+				reasons = append(reasons, why)
+			}
 			continue
 		}
 		return LimitRung{Method: s.method, Why: becauseOf(limit.Method != policy.MethodAuto, reasons), Lacks: s.lacks}, ""

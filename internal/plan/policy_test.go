@@ -18,7 +18,7 @@ func kernel() Features {
 			"mqprio": true, "prio": true, "ets": true, "htb": true, "fq": true, "fq bands": true, "fq_codel": true, "bfifo": true,
 		},
 		TCX: true, ClsBPF: true, SKStorage: true, SockCreate: true, RawTracepoint: true, PidfdGetfd: true, BTF: true, NetPrio: true, SockCgroup: true,
-		Atomics: true, TailCalls: true, SockOps: true, Police: true, Ifb: true, VRF: true,
+		Atomics: true, TailCalls: true, SockOps: true, Police: true, Weighs: true, Ifb: true, VRF: true,
 		Unknown: map[string]string{},
 	}
 }

@@ -18,6 +18,7 @@ type Queue struct {
 	Buckets   int              // bfifo leaves of each class, among which HTB shares evenly; 0 and 1: one
 	Map       ClassMap
 	Shares    []Share // of htb: what single workloads are promised of the line, by number
+	Weighs    bool    `json:",omitempty"` // of htb: a packet counts as what its length stands for (see [Waiting])
 }
 
 // Equal reports whether two queues are one.
@@ -95,6 +96,9 @@ func (q Queue) Check() error {
 	}
 	if q.Offload && q.Scheduler != policy.MQPrio {
 		return fmt.Errorf("%s has no hardware form: only mqprio can be offloaded", q.Scheduler)
+	}
+	if q.Weighs && q.Scheduler != policy.HTB {
+		return fmt.Errorf("%s counts what packets are, and only htb what they stand for", q.Scheduler)
 	}
 	if err := q.checkBuckets(); err != nil {
 		return err

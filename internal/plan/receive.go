@@ -21,20 +21,90 @@ var receiveLadder = []limitStep{
 		"TCP whose acknowledgements leave by no link that keeps them, or as another host's, is told by its window",
 		"what it sends waits with what it acknowledges",
 	}},
+	{policy.MethodHTB, climbWaiting, []string{
+		"only TCP is told: of all else what is above is dropped",
+		"who sends at the same time, or whose acknowledgements leave by no link of Ethernet or as another host's, is told by its window",
+		"acknowledgements of all below a limit wait in one line",
+		"of limits within limits the outermost alone is exact: those further in are told by windows",
+	}},
 	{policy.MethodPace, climbPace, []string{
 		"neighbours can not be told: the narrowest window is too wide for them, and what is above is dropped",
 	}},
 }
+
+// noLink is said of a policy without links.
+const noLink = "no link is declared, on which what is answered could wait"
 
 // ChooseReceive is [ChooseLimit] of what a workload receives, whose answers leave by some
 // links.
 func ChooseReceive(limit policy.Limit, links []policy.Link, divided map[string]string, f Facts) (LimitRung, string) {
 	on := ground{f, divided}
 	rung, why := climbLimits(receiveLadder, limit, links, on)
-	if rung.Method == policy.MethodEDT && limit.Method == policy.MethodAuto {
+	switch {
+	case limit.Method != policy.MethodAuto:
+	case rung.Method == policy.MethodEDT:
 		rung.keepOn(on.without(links))
+	case rung.Method == policy.MethodHTB:
+		rung.Without = on.withoutEthernet(links)
 	}
 	return rung, why
+}
+
+// climbWaiting asks for what holds what a workload receives in any case, for an htb that counts
+// acknowledgements as what they stand for, and for links whose packets can go there and back: for all
+// where the policy names it, and else for one.
+func climbWaiting(limit policy.Limit, links []policy.Link, on ground) string {
+	if why := climbPace(limit, links, on); why != "" {
+		return why
+	}
+	without := on.withoutEthernet(links)
+	switch {
+	case limit.Burst != 0:
+		return "htb lets no burst of " + limit.Burst.String() + " through"
+	case limit.Max == 0:
+		return "htb counts no packets"
+	case on.Features.lacks(on.Features.Weighs, FeatureWeighs):
+		return "kernel has no htb that counts packets as what they stand for (htb, and size tables)"
+	case len(links) == 0:
+		return noLink
+	case len(without) == len(links), limit.Method != policy.MethodAuto && len(without) > 0:
+		return without[slices.Min(slices.Collect(maps.Keys(without)))]
+	}
+	return ""
+}
+
+// withoutEthernet are the links whose acknowledgements can not wait elsewhere, and why in words.
+func (on ground) withoutEthernet(links []policy.Link) map[string]string {
+	all := map[string]string{}
+	for _, l := range links {
+		if !on.Links[l.Name].Ethernet {
+			all[l.Name] = fmt.Sprintf("link %q: its packets have no Ethernet header, with which they could wait elsewhere", l.Name)
+		}
+	}
+	return all
+}
+
+// wait are the workloads whose answers wait in a queue of ours, by name.
+func (r ReceiveRungs) wait() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if r[name].Method == policy.MethodHTB {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// crowd has those whose number there is no class for take the next rung.
+func (r ReceiveRungs) crowd(numbers map[string]int) {
+	for name, n := range numbers {
+		if n < MaxShares {
+			continue
+		}
+		delete(numbers, name)
+		rung := LimitRung{Method: policy.MethodPace, Lacks: receiveLadder[len(receiveLadder)-1].lacks}
+		rung.Why = becauseOf(false, []string{fmt.Sprintf("answers of %d workloads wait already, and there is no room for more", MaxShares)})
+		r[name] = rung
+	}
 }
 
 // climbAnswers asks for what holds what a workload receives in any case, and for links that
@@ -51,7 +121,7 @@ func climbAnswers(limit policy.Limit, links []policy.Link, on ground) string {
 		return why
 	}
 	if len(links) == 0 {
-		return "no link is declared, on which what is answered could wait"
+		return noLink
 	}
 	if without := on.without(links); len(without) == len(links) {
 		return without[links[0].Name]
@@ -118,6 +188,9 @@ func besideAuto(w policy.Workload) bool {
 func (r ReceiveRungs) Follow(p *policy.Policy, queues map[string]Queue, f Features) {
 	keeps := func(link, _ string) bool { return queues[link].Leaf == LeafFQ }
 	for name, rung := range r {
+		if rung.Method != policy.MethodEDT {
+			continue
+		}
 		without := maps.Clone(rung.Without)
 		if maps.DeleteFunc(without, keeps); len(without) < len(rung.Without) {
 			rung.keepOn(without)

@@ -135,22 +135,30 @@ func (r LimitRungs) shareIn(p *policy.Policy, w policy.Workload, link string) (s
 // workload: those of the last apply stay, so that nobody's packets change their class
 // when others come and go.
 func (ids IDs) shareNumbers(p *policy.Policy, link string, limits LimitRungs) map[string]int {
+	var names []string
+	for _, w := range p.Workloads {
+		if _, has := limits.shareIn(p, w, link); has {
+			names = append(names, w.Name)
+		}
+	}
+	return number(names, ids.Shares[link])
+}
+
+// number gives workloads the numbers that they had before, and others to those that had none.
+func number(names []string, before map[string]int) map[string]int {
 	numbers := map[string]int{}
 	var taken, known [MaxShares]bool
 	var fresh []string
-	for _, n := range ids.Shares[link] {
+	for _, n := range before {
 		if n < MaxShares {
 			known[n] = true
 		}
 	}
-	for _, w := range p.Workloads {
-		if _, has := limits.shareIn(p, w, link); !has {
-			continue
-		}
-		if n, ok := ids.Shares[link][w.Name]; ok && n < MaxShares {
-			numbers[w.Name], taken[n] = n, true
+	for _, name := range names {
+		if n, ok := before[name]; ok && n < MaxShares {
+			numbers[name], taken[n] = n, true
 		} else {
-			fresh = append(fresh, w.Name)
+			fresh = append(fresh, name)
 		}
 	}
 	// What leaves has its number until the programs have changed over.

@@ -8,6 +8,7 @@ type State struct {
 	Rules     Rules
 	Links     map[string]LinkState
 	Receives  bool // socket_ingress runs, and is of the generation that counts; only Rules.Arriving needs it
+	Waiting   Waiting
 	Holds     bool // tcp_memory runs, and is of the generation that counts; only Rules.Memory needs it
 	VRFs      map[string]VRF
 	Bound     map[ContractID]string // contracts -> the VRF to which new sockets are bound

@@ -74,6 +74,11 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	w.VRFs = vrfsOf(p, f)
 	w.bind(p, f, explicit)
 	w.IDs.Shares, w.IDs.Toward = map[string]map[string]int{}, ids.towardNumbers(p)
+	if waiting := number(w.Received.wait(), ids.Shares[WaitingRoom]); len(waiting) > 0 {
+		w.Received.crowd(waiting)
+		w.IDs.Shares[WaitingRoom] = waiting
+		w.Waiting = waitingOf(p, waiting)
+	}
 	for _, l := range p.Links {
 		numbers := ids.shareNumbers(p, l.Name, w.LimitRungs)
 		if len(numbers) > 0 {

@@ -12,7 +12,7 @@ const (
 	MethodAuto   Method = ""       // in a file "auto", or left out
 	MethodPace   Method = "pace"   // TCP of this host is paced, a bucket holds the rest
 	MethodEDT    Method = "edt"    // of a workload: what it sends waits in the link's fq for its time; of what it receives, what it answers
-	MethodHTB    Method = "htb"    // of a workload: a class of the link's own HTB
+	MethodHTB    Method = "htb"    // of a workload: a class of the link's own HTB; of what it receives, what it acknowledges waits in one of ours
 	MethodPolice Method = "police" // of a link: a filter of tc drops what is above
 	MethodIfb    Method = "ifb"    // of what arrives by a link: it waits in the queue of a device of kind ifb
 )
@@ -33,7 +33,7 @@ func (m Method) String() string {
 func sendMethods() []Method { return []Method{MethodAuto, MethodPace, MethodEDT, MethodHTB} }
 
 // receiveMethods returns what the method of a limit can be of what a workload receives.
-func receiveMethods() []Method { return []Method{MethodAuto, MethodPace, MethodEDT} }
+func receiveMethods() []Method { return []Method{MethodAuto, MethodPace, MethodEDT, MethodHTB} }
 
 // linkMethods returns what the method of a link's own limit can be in one direction.
 func linkMethods(arrives bool) []Method {
@@ -57,7 +57,7 @@ func parseMethod(s string, methods []Method) (Method, error) {
 	case MethodEDT:
 		return MethodAuto, &ValueError{"method edt holds what a workload sends or receives, and no limit of a link itself", possible(names)}
 	case MethodHTB:
-		return MethodAuto, &ValueError{"method htb holds what a workload sends, and nothing else", possible(names)}
+		return MethodAuto, &ValueError{"method htb holds what a workload sends or receives, and no limit of a link itself", possible(names)}
 	case MethodPolice:
 		return MethodAuto, &ValueError{"method police holds a limit of a link itself, and none of a workload", possible(names)}
 	case MethodIfb:
@@ -83,10 +83,10 @@ func (m *meaning) sendMethod(raw rawBandwidth, links []string, onLinks bool) Met
 func (m *meaning) receiveMethod(raw rawBandwidth) Method {
 	method := m.workloadMethod(raw, receiveMethods())
 	switch {
-	case method != MethodEDT || m.linksOpen:
+	case method != MethodEDT && method != MethodHTB || m.linksOpen:
 	case len(m.declared) == 0:
-		m.noLinks(raw.method.span, "this method has no link on which what is answered could wait", "")
-	default:
+		m.noLinks(raw.method.span, "this method has no link whose answers could wait", "")
+	case method == MethodEDT:
 		m.keepTimes(raw, m.declared)
 	}
 	return method

@@ -25,6 +25,7 @@ type Record struct {
 	Links      map[string]LinkRecord  `json:"links,omitempty"`
 	Tagged     map[uint32]string      `json:"tagged,omitempty"`   // process that the policy names -> its workload
 	Sets       []Set                  `json:"sets,omitempty"`     // of weir set and weir run
+	Waiting    bool                   `json:"waiting,omitempty"`  // devices of ours for answers that wait are there, or are about to be
 	BPFFS      bool                   `json:"bpffs,omitempty"`    // we mounted it
 	Groups     map[string]plan.Group  `json:"groups,omitempty"`   // of net_prio, as they were made
 	Memcg      map[string]plan.Memcg  `json:"memcg,omitempty"`    // workload -> what the memory controller holds it to

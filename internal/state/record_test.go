@@ -27,6 +27,7 @@ func full() *Record {
 		Links:    map[string]LinkRecord{"eth0": {Index: 2, Filter: true, Saved: json.RawMessage(`{"x":1}`)}},
 		Tagged:   map[uint32]string{7: "ssh"},
 		Sets:     []Set{{Name: "pid 7", PID: 7, Start: 9, Priority: policy.Priority{Default: 4, PerLink: map[string]policy.Level{"eth0": 3}}, Max: 1e7, TCPMemory: policy.TCPMemory{Soft: 1 << 20, Max: 2 << 20}}},
+		Waiting:  true,
 		BPFFS:    true,
 		Groups:   map[string]plan.Group{"web": {Default: 3}},
 		Memcg:    map[string]plan.Memcg{"web": {Path: "/web", Max: 1 << 20}},

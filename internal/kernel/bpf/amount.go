@@ -16,19 +16,34 @@ type amount struct {
 	// Of a bloc, as how many flows it counts in the limit with a number.
 	weight plan.Weight
 	within budgetNumber
+
+	waits line // where acknowledgements wait of what passes
 }
+
+// A line is where acknowledgements wait that stand for what a limit lets pass: a device, and a class
+// there as skb->priority names it. The zero line is none.
+type line struct{ device, class uint32 }
 
 // amountOf is what a limit lets pass in the unit of an owner's budget.
 func amountOf(l plan.Limit, of plan.Owner) amount {
 	if of.Packets {
 		return amount{rate: uint64(l.PPS) * fair.Segment}
 	}
-	return amount{rate: uint64(l.Max / 8), burst: l.Burst}
+	return amount{rate: uint64(l.Max / 8), burst: l.Burst, waits: line{class: l.Class}}
+}
+
+// amountOf is amountOf where acknowledgements wait on the device that the generation knows of.
+func (g *Generation) amountOf(l plan.Limit, of plan.Owner) amount {
+	a := amountOf(l, of)
+	if a.waits.class != 0 {
+		a.waits.device = uint32(g.waiting.At)
+	}
+	return a
 }
 
 // amountIn is what a budget of the kernel's lets pass.
 func amountIn(b limitBudget) amount {
-	a := amount{rate: b.Limit, burst: policy.Size(b.Burst)}
+	a := amount{rate: b.Limit, burst: policy.Size(b.Burst), waits: line{b.Device, b.Class}}
 	if b.Within != 0 {
 		a.weight, a.within = plan.Weight(b.Unit/fair.One), budgetNumber(b.Within)
 	}
@@ -40,7 +55,7 @@ func (a amount) join(l plan.Limit, of plan.Owner) plan.Limit {
 	if of.Packets {
 		l.PPS = policy.PacketRate(counted(a.rate))
 	} else {
-		l.Max, l.Burst = policy.Rate(a.rate*8), a.burst
+		l.Max, l.Burst, l.Class = policy.Rate(a.rate*8), a.burst, a.waits.class
 	}
 	return l
 }
@@ -67,7 +82,7 @@ func (g *Generation) setAmounts(of plan.Owner, l plan.Limit) (bytes, packets bud
 func (g *Generation) setBudgets(of plan.Owner, l plan.Limit) (bytes, packets budgetNumber, err error) {
 	var numbers [2]budgetNumber
 	for i, of := range both(of) {
-		if numbers[i], err = g.setBudget(of, amountOf(l, of)); err != nil {
+		if numbers[i], err = g.setBudget(of, g.amountOf(l, of)); err != nil {
 			return none, none, err
 		}
 	}
@@ -78,7 +93,7 @@ func (g *Generation) setBudgets(of plan.Owner, l plan.Limit) (bytes, packets bud
 // to whoever takes it away.
 func (g *Generation) changeBudgets(of plan.Owner, l plan.Limit) error {
 	for _, of := range both(of) {
-		if err := g.changeBudget(of, amountOf(l, of)); err != nil {
+		if err := g.changeBudget(of, g.amountOf(l, of)); err != nil {
 			return err
 		}
 	}

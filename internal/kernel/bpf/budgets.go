@@ -26,7 +26,8 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 	}
 	return limitBudget{
 		Contract: uint16(of.Contract), Link: uint32(of.Link), Packets: uint32(flag(of.Packets)), Toward: uint32(of.Toward),
-		Within: uint32(a.within), Member: uint32(of.Member), Unit: b.Unit,
+		Within: uint32(a.within), Member: uint32(of.Member),
+		Device: a.waits.device, Class: a.waits.class, Unit: b.Unit,
 		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes,
 		Burst: uint64(a.burst), Depth: b.Depth, StreamDepth: b.Streams, Slice: b.Slice, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
 		Tick: 1, Sent: 2 * (b.Limit / 32),

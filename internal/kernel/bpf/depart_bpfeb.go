@@ -40,6 +40,72 @@ type departDeparture struct {
 	Marked   uint64
 }
 
+type departPaced struct {
+	_          structs.HostLayout
+	Window     uint64
+	Limits     uint64
+	Heard      uint64
+	Nearest    uint64
+	Usual      uint64
+	Unpaced    uint64
+	Sent       uint64
+	Aged       uint64
+	Wire       uint32
+	Payload    uint32
+	Head       uint32
+	Pace       uint32
+	Own        uint32
+	Mean       uint32
+	Wider      uint32
+	Full       uint32
+	Clamp      uint32
+	Held       uint8
+	AppLimited uint8
+	Late       uint8
+	Waits      uint8
+	Device     uint32
+	Class      uint32
+	Unanswered int32
+	Place      uint32
+	Owed       uint32
+	Line       uint32
+	Share      uint64
+	Due        uint64
+	Leaves     uint64
+	Waited     uint64
+	Answered   uint64
+	Round      uint64
+	InRound    uint32
+	Fills      uint32
+	Rests      uint64
+	Stakes     [28]struct {
+		_       structs.HostLayout
+		Budget  uint16
+		Serial  uint16
+		Hook    uint32
+		Charged uint64
+		Flow    struct {
+			_          structs.HostLayout
+			Window     uint64
+			Load       uint64
+			Said       uint64
+			Vote       uint64
+			Over       uint64
+			Due        uint64
+			Since      uint64
+			Used       uint64
+			Fresh      uint64
+			Size       uint32
+			Voting     uint32
+			Low        uint8
+			AppLimited uint8
+			Exact      uint8
+			Held       uint8
+			Measured   uint32
+		}
+	}
+}
+
 type departTurn struct {
 	_      structs.HostLayout
 	Leaves uint64
@@ -56,6 +122,7 @@ const (
 	departMapLimiter    = "limiter"
 	departMapLinks      = "links"
 	departMapTurns      = "turns"
+	departMapWindows    = "windows"
 	departProgDepart    = "depart"
 )
 
@@ -112,6 +179,7 @@ type departMapSpecs struct {
 	Limiter    *ebpf.MapSpec `ebpf:"limiter"`
 	Links      *ebpf.MapSpec `ebpf:"links"`
 	Turns      *ebpf.MapSpec `ebpf:"turns"`
+	Windows    *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // departVariableSpecs contains global variables before they are loaded into the kernel.
@@ -144,6 +212,7 @@ type departMaps struct {
 	Limiter    *ebpf.Map `ebpf:"limiter"`
 	Links      *ebpf.Map `ebpf:"links"`
 	Turns      *ebpf.Map `ebpf:"turns"`
+	Windows    *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *departMaps) Close() error {
@@ -152,6 +221,7 @@ func (m *departMaps) Close() error {
 		m.Limiter,
 		m.Links,
 		m.Turns,
+		m.Windows,
 	)
 }
 

@@ -16,6 +16,7 @@ package bpf
 //go:generate object window ../../../bpf/window.bpf.c
 //go:generate object -type care tcpMemory ../../../bpf/tcp_memory.bpf.c
 //go:generate object tcpRefuse ../../../bpf/tcp_refuse.bpf.c
+//go:generate object back ../../../bpf/back.bpf.c
 //go:generate object relimit ../../../bpf/relimit.bpf.c
 //go:generate object retime ../../../bpf/retime.bpf.c
 //go:generate object open ../../../bpf/open.bpf.c

@@ -32,6 +32,8 @@ type Generation struct {
 	numbered *numbering            // of the budgets, once it is known
 	wanted   map[plan.Owner]amount // the limits that it was given
 
+	waiting Waiting // where acknowledgements wait that no link keeps
+
 	later     bool                       // limits that come later are held by departure times
 	departing map[departDeparting]uint64 // those of them that are held by departure times, bytes a second
 }

@@ -22,6 +22,8 @@ type limitBudget struct {
 	Toward      uint32
 	Within      uint32
 	Member      uint32
+	Device      uint32
+	Class       uint32
 	Unit        uint64
 	Limit       uint64
 	TickLength  uint64
@@ -42,6 +44,7 @@ type limitBudget struct {
 	StreamsPaid uint64
 	Offered     uint64
 	Spaced      uint64
+	Wait        uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -165,13 +168,20 @@ type limitPaced struct {
 	AppLimited uint8
 	Late       uint8
 	Waits      uint8
+	Device     uint32
+	Class      uint32
+	Unanswered int32
 	Place      uint32
 	Owed       uint32
+	Line       uint32
 	Share      uint64
 	Due        uint64
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Round      uint64
+	InRound    uint32
+	Fills      uint32
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
@@ -229,6 +239,7 @@ const (
 	limitMapPaces    = "paces"
 	limitMapPrefixes = "prefixes"
 	limitMapVerdicts = "verdicts"
+	limitMapWindows  = "windows"
 	limitProgLimit   = "limit"
 )
 
@@ -289,6 +300,7 @@ type limitMapSpecs struct {
 	Paces    *ebpf.MapSpec `ebpf:"paces"`
 	Prefixes *ebpf.MapSpec `ebpf:"prefixes"`
 	Verdicts *ebpf.MapSpec `ebpf:"verdicts"`
+	Windows  *ebpf.MapSpec `ebpf:"windows"`
 }
 
 // limitVariableSpecs contains global variables before they are loaded into the kernel.
@@ -325,6 +337,7 @@ type limitMaps struct {
 	Paces    *ebpf.Map `ebpf:"paces"`
 	Prefixes *ebpf.Map `ebpf:"prefixes"`
 	Verdicts *ebpf.Map `ebpf:"verdicts"`
+	Windows  *ebpf.Map `ebpf:"windows"`
 }
 
 func (m *limitMaps) Close() error {
@@ -337,6 +350,7 @@ func (m *limitMaps) Close() error {
 		m.Paces,
 		m.Prefixes,
 		m.Verdicts,
+		m.Windows,
 	)
 }
 

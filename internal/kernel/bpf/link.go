@@ -133,6 +133,7 @@ func (g *Generation) egressOf(number linkEgressLinkNumber, rules plan.Rules, l p
 		spec.Variables[linkEgressVarNoQueue].Set(l.NoQueue),
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits() || g.later || departs(rules, l)),
 		spec.Variables[linkEgressVarOwnBudgets].Set(own),
+		spec.Variables[linkEgressVarComeBack].Set(uint32(g.waiting.Back)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set link_egress: %w", err)

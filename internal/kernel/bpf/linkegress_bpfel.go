@@ -128,13 +128,20 @@ type linkEgressPaced struct {
 	AppLimited uint8
 	Late       uint8
 	Waits      uint8
+	Device     uint32
+	Class      uint32
+	Unanswered int32
 	Place      uint32
 	Owed       uint32
+	Line       uint32
 	Share      uint64
 	Due        uint64
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Round      uint64
+	InRound    uint32
+	Fills      uint32
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
@@ -189,6 +196,7 @@ const (
 	linkEgressMapWindows     = "windows"
 	linkEgressProgLinkEgress = "link_egress"
 	linkEgressVarBucketMask  = "bucket_mask"
+	linkEgressVarComeBack    = "come_back"
 	linkEgressVarDscpMatters = "dscp_matters"
 	linkEgressVarGeneration  = "generation"
 	linkEgressVarKnowsMptcp  = "knows_mptcp"
@@ -269,6 +277,7 @@ type linkEgressMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressVariableSpecs struct {
 	BucketMask  *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	ComeBack    *ebpf.VariableSpec `ebpf:"come_back"`
 	DscpMatters *ebpf.VariableSpec `ebpf:"dscp_matters"`
 	Generation  *ebpf.VariableSpec `ebpf:"generation"`
 	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
@@ -338,6 +347,7 @@ func (m *linkEgressMaps) Close() error {
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressVariables struct {
 	BucketMask  *ebpf.Variable `ebpf:"bucket_mask"`
+	ComeBack    *ebpf.Variable `ebpf:"come_back"`
 	DscpMatters *ebpf.Variable `ebpf:"dscp_matters"`
 	Generation  *ebpf.Variable `ebpf:"generation"`
 	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`

@@ -36,13 +36,20 @@ type openPaced struct {
 	AppLimited uint8
 	Late       uint8
 	Waits      uint8
+	Device     uint32
+	Class      uint32
+	Unanswered int32
 	Place      uint32
 	Owed       uint32
+	Line       uint32
 	Share      uint64
 	Due        uint64
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Round      uint64
+	InRound    uint32
+	Fills      uint32
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

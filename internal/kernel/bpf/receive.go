@@ -274,6 +274,9 @@ func (g *Generation) arriving() (map[plan.ContractID]plan.Limit, error) {
 		of := plan.Owner{Contract: plan.ContractID(id), Link: plan.AtSockets}
 		if l := limits.named(of, c.Together, c.TogetherPackets); l != (plan.Limit{}) {
 			l.Answers = c.Limited&socketIngressLimitedANSWERS != 0
+			if waits := limits.of[of].limit.waits; waits.device != uint32(g.waiting.At) {
+				l.Class = 0 // they go to a device that is gone
+			}
 			found[of.Contract] = l
 		}
 	}

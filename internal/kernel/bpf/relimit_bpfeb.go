@@ -22,6 +22,8 @@ type relimitBudget struct {
 	Toward      uint32
 	Within      uint32
 	Member      uint32
+	Device      uint32
+	Class       uint32
 	Unit        uint64
 	Limit       uint64
 	TickLength  uint64
@@ -42,6 +44,7 @@ type relimitBudget struct {
 	StreamsPaid uint64
 	Offered     uint64
 	Spaced      uint64
+	Wait        uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64

@@ -20,6 +20,7 @@ import (
 //	pools holdings               what sockets hold of TCP memory
 //	socket_create socket_ingress pace window tcp_memory tcp_asks refuse_*
 //	                             the attachments to the scope's cgroup
+//	back                         the attachment to where acknowledgements come back that waited
 //	links/IFINDEX                the attachment to each link (tcx)
 //	ingress/IFINDEX              the one to the ingress of those that limit it
 //	g7/                          generation 7: its tables, its births
@@ -49,6 +50,8 @@ func (r Room) memoryPin(program string) string { return filepath.Join(r.Dir, pro
 
 // VerdictsPin is where the table is that says under which contract sockets are.
 func (r Room) VerdictsPin() string { return filepath.Join(r.Dir, linkEgressMapVerdicts) }
+
+func (r Room) backPin() string { return filepath.Join(r.Dir, "back") }
 
 func (r Room) windowPin() string { return filepath.Join(r.Dir, "window") }
 

@@ -22,6 +22,8 @@ type socketIngressBudget struct {
 	Toward      uint32
 	Within      uint32
 	Member      uint32
+	Device      uint32
+	Class       uint32
 	Unit        uint64
 	Limit       uint64
 	TickLength  uint64
@@ -42,6 +44,7 @@ type socketIngressBudget struct {
 	StreamsPaid uint64
 	Offered     uint64
 	Spaced      uint64
+	Wait        uint64
 	Total       uint64
 	Window      uint64
 	InWindow    uint64
@@ -225,13 +228,20 @@ type socketIngressPaced struct {
 	AppLimited uint8
 	Late       uint8
 	Waits      uint8
+	Device     uint32
+	Class      uint32
+	Unanswered int32
 	Place      uint32
 	Owed       uint32
+	Line       uint32
 	Share      uint64
 	Due        uint64
 	Leaves     uint64
 	Waited     uint64
 	Answered   uint64
+	Round      uint64
+	InRound    uint32
+	Fills      uint32
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

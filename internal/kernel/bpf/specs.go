@@ -23,6 +23,7 @@ var (
 	parseRefuse  = sync.OnceValues(loadTcpRefuse)
 	parseRelimit = sync.OnceValues(loadRelimit)
 	parseRetime  = sync.OnceValues(loadRetime)
+	parseBack    = sync.OnceValues(loadBack)
 )
 
 // kernelTypes are the kernel's own, to which programs are fitted. They are most of what loading

@@ -151,8 +151,8 @@ func compareSums(t *testing.T, of plan.Owner, limit plan.Limit, flows int, weigh
 	all := make([]fair.Flow, flows)
 	for i := range all {
 		// Some are held to their share by something else.
-		all[i].Exact, all[i].Held, all[i].AppLimited = i%3 == 1, i%6 == 1, i%2 == 0
-		if err := kernel.Flow.Put(uint32(i), sumsFlow{Exact: flag(all[i].Exact), Held: flag(all[i].Held), AppLimited: flag(all[i].AppLimited)}); err != nil {
+		all[i].Exact, all[i].Held, all[i].Fills, all[i].AppLimited = i%3 == 1, i%6 == 1, i%9 == 4, i%2 == 0
+		if err := kernel.Flow.Put(uint32(i), sumsFlow{Exact: flag(all[i].Exact), Held: heldAs(all[i]), AppLimited: flag(all[i].AppLimited)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -349,4 +349,12 @@ func runSum(t *testing.T, p *ebpf.Program, s step) uint64 {
 		t.Fatal(err)
 	}
 	return uint64(answer)
+}
+
+// heldAs is how the kernel has it that a flow is held back, or fills what it asks for.
+func heldAs(f fair.Flow) uint8 {
+	if f.Fills {
+		return 2
+	}
+	return flag(f.Held)
 }

@@ -38,6 +38,7 @@ type message struct {
 	tcm        nl.TcMsg
 	kind       string
 	options    *nl.RtAttr // whole TCA_OPTIONS attribute, or nil
+	sizes      *nl.RtAttr // whole TCA_STAB attribute, or nil
 }
 
 func (c *conn) send(m message) error {
@@ -47,6 +48,9 @@ func (c *conn) send(m message) error {
 	}
 	if m.options != nil {
 		req.AddData(m.options)
+	}
+	if m.sizes != nil {
+		req.AddData(m.sizes)
 	}
 	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
 	return err

@@ -19,9 +19,9 @@ type entry struct {
 	info           uint32 // of a filter: its priority and protocol
 	options        []byte // payload of TCA_OPTIONS
 	offloaded      bool
-	sizeTable      bool
-	estimator      bool // measures its rate
-	block          bool // shares its filters with other links
+	sizeTable      []byte // payload of TCA_STAB
+	estimator      bool   // measures its rate
+	block          bool   // shares its filters with other links
 	stats          stats
 }
 
@@ -63,7 +63,7 @@ func parseEntries(link int, what uint16, raw [][]byte) (entries, error) {
 			case nl.TCA_OPTIONS:
 				e.options = v
 			case nl.TCA_STAB:
-				e.sizeTable = true
+				e.sizeTable = v
 			case nl.TCA_HW_OFFLOAD:
 				e.offloaded = len(v) > 0 && v[0] != 0
 			case nl.TCA_INGRESS_BLOCK, nl.TCA_EGRESS_BLOCK:

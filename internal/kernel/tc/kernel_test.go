@@ -142,6 +142,7 @@ func queueCases() []queueCase {
 		{"htb limit slow", shares(htb(64_000, 8, plan.LeafBFIFO), plan.Share{Max: 64_000, Class: 7}), nil},
 		{"htb limit 100G", shares(htb(400*G, 2, plan.LeafBFIFO), plan.Share{Max: 100 * G}, plan.Share{Max: 64_000}), nil},
 		{"htb limit fq_codel", shares(htb(G, 4, plan.LeafFQCodel), plan.Share{Max: M, Class: 2}, plan.Share{Min: M, Max: 500 * M}), []string{"fq_codel qdisc"}},
+		{"htb that weighs", waitingQueue(), nil},
 		{"prio", bands(policy.Prio, 0, 4, plan.LeafBFIFO), []string{"prio qdisc"}},
 		{"prio reversed", mixedPrio, []string{"prio qdisc"}},
 		{"prio 16", bands(policy.Prio, 0, 16, plan.LeafBFIFO), []string{"prio qdisc"}},

@@ -17,6 +17,7 @@ import (
 const (
 	probedBands = "fq bands" // fq has bands (6.7)
 	Policing    = "police"   // filters can do what SetPolice asks for
+	Weighing    = "weighing" // htb counts packets as what they stand for, as ReadWaiting has it
 )
 
 // kinds are the qdiscs that Weir builds.
@@ -26,7 +27,7 @@ func kinds() []string {
 
 // Probe says which of the qdiscs that Weir builds this kernel has, by kind, and
 // under "fq bands" whether its fq has bands and under Policing whether its filters
-// police, by adding each to a link in a throw-away namespace; it loads modules that are
+// police, and under Weighing whether its htb weighs, by adding each to a link in a throw-away namespace; it loads modules that are
 // there to be loaded. A kind that could not be tried is not in has, but in unknown with
 // the reason.
 func Probe() (has map[string]bool, unknown map[string]string) {
@@ -34,7 +35,7 @@ func Probe() (has map[string]bool, unknown map[string]string) {
 	done := make(chan error)
 	go onOwnThread(done, func() error { return probe(has, unknown) })
 	if err := <-done; err != nil {
-		for _, kind := range append(kinds(), probedBands, Policing) {
+		for _, kind := range append(kinds(), probedBands, Policing, Weighing) {
 			unknown[kind] = err.Error()
 		}
 	}
@@ -74,6 +75,7 @@ func probe(has map[string]bool, unknown map[string]string) error {
 	}
 	note(probedBands, c.tryBands(link))
 	note(Policing, c.tryPolice(link))
+	note(Weighing, c.tryWaiting(link))
 	return nil
 }
 

@@ -26,6 +26,9 @@ func TestProbe(t *testing.T) {
 	if want := hasAll(t, policeNeeds...); has[Policing] != want {
 		t.Errorf("police: probed %t, want %t", has[Policing], want)
 	}
+	if want := hasAll(t, "htb qdisc", "bfifo qdisc"); has[Weighing] != want {
+		t.Errorf("weighing: probed %t, want %t", has[Weighing], want)
+	}
 	ifb, err := ProbeDetour()
 	if err != nil {
 		t.Error(err)

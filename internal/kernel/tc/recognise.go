@@ -45,7 +45,7 @@ func (all entries) recogniseHTB(root htbRoot) (plan.Queue, error) {
 		}
 		return all.recogniseBands(o, rate), nil
 	}
-	q := plan.Queue{Scheduler: policy.HTB, Rate: rate, Leaf: all.leafKind(), Buckets: all.bucketCount(root)}
+	q := plan.Queue{Scheduler: policy.HTB, Rate: rate, Leaf: all.leafKind(), Buckets: all.bucketCount(root), Weighs: all.root().sizeTable != nil}
 	if err := all.recogniseClasses(&q); err != nil {
 		return plan.Queue{}, err
 	}

@@ -124,6 +124,9 @@ func shareLeafNodes(q plan.Queue, n, bucket int, rate uint64) []node {
 	if o, ok := queue.options.(bfifo); ok && s.Max != 0 {
 		queue.options = bfifo{max(o.limit, limitRoom(drains, rate))}
 	}
+	if q.Weighs {
+		queue.options = bfifo{waitingRoom(drains)}
+	}
 	id := shareLeafID(n, bucket)
 	return []node{
 		{class: true, kind: "htb", handle: id, parent: shareClassID(n), options: htbClass{
@@ -146,6 +149,10 @@ func limitRoom(limit, line uint64) uint32 {
 	}
 	return min(gsoWire, bucketLimit(line))
 }
+
+// waitingRoom is the bound of a bfifo in which packets wait that stand for others: what they stand
+// for may be as much as peers send at once, 2,770 full segments at least and four seconds of the limit.
+func waitingRoom(limit uint64) uint32 { return uint32(min(max(4*limit, 4<<20), 1<<30)) }
 
 // shareItself stands for the inner class where others have the number of a leaf.
 const shareItself = -1

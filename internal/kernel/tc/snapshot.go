@@ -78,7 +78,7 @@ func (e entry) returnable() error {
 		return fmt.Errorf("%s can not be put back: not all of it is in the kernel's dump", e)
 	case e.offloaded || offloadRequested(e):
 		return fmt.Errorf("%s is offloaded to the device", e)
-	case e.sizeTable:
+	case e.sizeTable != nil:
 		return fmt.Errorf("%s has a size table (stab), which the kernel does not give back", e)
 	case e.estimator:
 		return fmt.Errorf("%s has a rate estimator, whose settings the kernel does not give back", e)

@@ -18,6 +18,9 @@ func dumped(nodes []node) entries {
 	for _, n := range nodes {
 		e := entry{what: n.newType(), kind: n.kind, handle: n.handle, parent: n.parent}
 		e.options = n.options.encode().Serialize()[unix.SizeofRtAttr:]
+		if n.sizes != nil {
+			e.sizeTable = n.sizes.encode().Serialize()[unix.SizeofRtAttr:]
+		}
 		all = append(all, e)
 	}
 	return all

@@ -16,6 +16,7 @@ type node struct {
 	kind           string
 	handle, parent uint32
 	options        optionSet
+	sizes          *sizeTable // nil: none
 }
 
 func (n node) id() id { return id{n.class, n.handle} }
@@ -34,12 +35,34 @@ func (n node) differs(e entry) (words []string, inPlace bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return differences(o.words(), n.options.words()), n.options.inPlace(o) && !n.owes(o), nil
+	words, inPlace = differences(o.words(), n.options.words()), n.options.inPlace(o) && !n.owes(o)
+	if odd, err := n.weighs(e); odd != "" || err != nil {
+		return append(words, odd), false, err
+	}
+	return words, inPlace, nil
+}
+
+// weighs tells in words where the entry counts packets as something else than the node.
+func (n node) weighs(e entry) (odd string, err error) {
+	is, err := decodeSizeTable(e.sizeTable)
+	switch {
+	case err != nil:
+		return "", err
+	case n.sizes == nil && e.sizeTable != nil:
+		return "it has a size table", nil
+	case n.sizes != nil && is != *n.sizes:
+		return "it has not the size table by which " + n.sizes.String(), nil
+	}
+	return "", nil
 }
 
 func (n node) message(typ, flags uint16) message {
-	return message{typ: typ, flags: flags, kind: n.kind, options: n.options.encode(),
+	m := message{typ: typ, flags: flags, kind: n.kind, options: n.options.encode(),
 		tcm: nl.TcMsg{Handle: n.handle, Parent: n.parent}}
+	if n.sizes != nil {
+		m.sizes = n.sizes.encode()
+	}
+	return m
 }
 
 func (n node) newType() uint16 {
@@ -92,6 +115,9 @@ func buildHTB(q plan.Queue, rate uint64) []node {
 	nodes := []node{
 		{kind: "htb", handle: rootHandle, parent: rootParent, options: htbRoot{q.ClassMinor(int(q.Map[0]), 0)}},
 		{class: true, kind: "htb", handle: shaperClass, parent: rootParent, options: shaperOf(q, rate)},
+	}
+	if q.Weighs {
+		nodes[0].sizes = &weighing
 	}
 	floor := floorRate(rate, q.Leaves())
 	for c := range q.Classes {

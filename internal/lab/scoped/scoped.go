@@ -95,5 +95,10 @@ func (c *Controller) NoLimits(ctx context.Context, by policy.Method) string {
 	return c.agent.NoLimit(ctx, by)
 }
 
+// NoReceiving says what the kernel lacks to hold what workloads receive by a method.
+func (c *Controller) NoReceiving(ctx context.Context, by policy.Method) string {
+	return c.agent.NoReceiving(ctx, by)
+}
+
 // Cgroup is the directory for the cgroups of workloads.
 func (c *Controller) Cgroup() string { return c.agent.Scope.Cgroup }

@@ -41,7 +41,7 @@ var promises = []promise{
 	{testutil.Limit, "A limit is kept without a queue", hooks, false},
 	{testutil.LimitQueued, "A limit of one link is kept in a queue", []string{"edt", "htb"}, false},
 	{testutil.LimitOfLink, "A limit of a link itself is kept", []string{"pace", "police", "ifb"}, false},
-	{testutil.Receive, "What a workload receives is held to a limit", []string{"edt", "pace"}, false},
+	{testutil.Receive, "What a workload receives is held to a limit", []string{"edt", "htb", "pace"}, false},
 	{testutil.Memory, "What TCP sockets hold in memory is bounded", nil, false},
 	{testutil.VRF, "A link moves into a VRF with all that it has, and its connections live on", nil, false},
 	{testutil.Drift, "Status names what others have changed", nil, false},

@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-net/weir/internal/kernel/tc"
+	"github.com/weir-net/weir/internal/plan"
+	"github.com/weir-net/weir/internal/policy"
+	"github.com/weir-net/weir/internal/testutil"
+)
+
+// byClass is a policy with a limit of what is received, whose answers wait in a class of ours.
+func (b *bench) byClass(group string, mbit int, more string) string {
+	return fmt.Sprintf("version: 1\nlinks:\n  %s: {scheduler: none}\nworkloads:\n  held: {match: [{cgroup: %s}], ingress: {max: %dMbit, method: htb}%s}\n",
+		b.link.Name, group, mbit, more)
+}
+
+// counted is what stood in the class of a workload so far, in bytes, which acknowledgements were sent for.
+func (b *bench) counted(t *testing.T, n int) (bytes uint64) {
+	t.Helper()
+	b.here.Do(func() {
+		at, _, err := tc.FindWaiting()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		shares, err := tc.Shares(at)
+		if err != nil || len(shares) <= n {
+			t.Errorf("%+v, %v", shares, err)
+			return
+		}
+		if shares[n].Drops != 0 {
+			t.Errorf("%d acknowledgements were dropped", shares[n].Drops)
+		}
+		bytes = shares[n].Bytes
+	})
+	return bytes
+}
+
+// arrived is what a link of the bench has received so far, in bytes, as the device counts them.
+func (b *bench) arrived(t *testing.T) (bytes uint64) {
+	t.Helper()
+	b.here.Do(func() {
+		text, err := os.ReadFile("/proc/thread-self/net/dev")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for line := range strings.Lines(string(text)) {
+			if rest, ok := strings.CutPrefix(strings.TrimSpace(line), b.link.Name+":"); ok {
+				if _, err := fmt.Sscan(rest, &bytes); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	return bytes
+}
+
+// cutWire is bytes on the wire for each of payload, with so many of headers, where a window has room for two segments, less what
+// TCP rounds it up to: one is whole and one is not.
+func cutWire(headers float64) float64 { return (2048 + 2*headers) / 2048 }
+
+// TestReceiveByClass downloads below a limit for which acknowledgements wait in a class of ours, over IPv4 and IPv6, from next
+// door and from further away: the limit is what comes, nothing is sent again, the class has counted what came, and the wire sees
+// packets as they always were.
+func TestReceiveByClass(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
+	for _, c := range []struct {
+		ms, jitter, mbit int
+		flows            string
+		six              bool
+		more             string
+	}{
+		{0, 0, 1, "1", false, ""}, {0, 0, 10, "1", false, ""}, {0, 0, 10, "8", true, ""}, {0, 0, 10, "32", false, ", egress: {max: 100Mbit}"},
+		{0, 0, 100, "1", false, ""}, {0, 0, 100, "32", false, ""}, {1, 0, 20, "8", false, ""}, {5, 2, 20, "1", false, ""}, {20, 0, 10, "8", false, ""},
+		{100, 0, 20, "8", false, ""},
+	} {
+		if testing.Short() && (c.ms > 20 || c.mbit > 20) {
+			continue
+		}
+		t.Run(fmt.Sprintf("%d ms, give or take %d, %s flows below %d Mbit/s, IPv6 %v%s", c.ms, c.jitter, c.flows, c.mbit, c.six, c.more), func(t *testing.T) {
+			b := newBench(t)
+			dir, group := b.makeCgroup(t, "held")
+			if c.ms != 0 {
+				testutil.Needs(t, "netem qdisc")
+				b.farAway(t, c.ms, false)
+			}
+			if c.jitter != 0 { // held to a rate netem keeps their order
+				b.there.Output("tc", "qdisc", "replace", "dev", b.far.Name, "root", "netem", "delay", fmt.Sprintf("%dms", c.ms), fmt.Sprintf("%dms", c.jitter), "rate", "1gbit", "limit", "20000")
+			}
+			b.iperfServer(t, 5201)
+			text := b.byClass(group, c.mbit, c.more)
+			b.apply(t, text)
+			to, limit, headers := b.far.IPv4.Addr(), float64(c.mbit), 66.0
+			if c.six {
+				to, headers = b.far.IPv6.Addr(), 86
+			}
+			rate, again := 0.0, 0
+			good := func(rate float64, again int) bool {
+				return rate <= 1.01*limit && rate/segmentWire*cutWire(headers) >= 0.99*limit && again <= 2
+			}
+			for range 4 { // a busy machine's sender may have less
+				came, stood := b.arrived(t), b.counted(t, 0)
+				rate, again = b.get(t, dir, to, 5, c.flows)
+				came, stood = b.arrived(t)-came, b.counted(t, 0)-stood
+				s := status(t, b.Agent)
+				t.Logf("%.3f of %g Mbit/s, %d segments sent again; of %d bytes %d stood in the class", rate, limit, again, came, stood)
+				byHTB := func(l LimitStatus) bool {
+					return l.Promise == plan.PromiseIngress && l.Rung == string(policy.MethodHTB)
+				}
+				if !s.OK || !slices.ContainsFunc(s.Limits, byHTB) {
+					t.Errorf("status: %+v", s)
+				}
+				if good(rate, again) {
+					break
+				}
+			}
+			if !good(rate, again) {
+				t.Errorf("%.3f of %g Mbit/s were received, and %d segments sent again", rate, limit, again)
+			}
+			start(t, b.here, dir, nil, "iperf3", "--client", to.String(), "--port", "5201", "--reverse", "--time", "60")
+			untilBusy(t, b.downloaded)
+			if sizes := b.pieces(t, time.Second); sizes[len(sizes)-1] >= plan.WaitingLength {
+				t.Errorf("packets of %d bytes left, though nothing is sent but acknowledgements", sizes[len(sizes)-1])
+			}
+			if d := b.apply(t, text); len(d) != 0 {
+				t.Errorf("applied again: %v", d)
+			}
+		})
+	}
+}
+
+// TestWaitingComesAndGoes: what others do to the devices is told and mended, and with the last such limit they go.
+func TestWaitingComesAndGoes(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc", "ip")
+	b := newBench(t)
+	_, group := b.makeCgroup(t, "held")
+	text := b.byClass(group, 10, "")
+	b.apply(t, text)
+	for _, args := range []string{
+		"link del " + tc.WaitingDevice, "link set " + tc.BackDevice + " down", "link set " + tc.WaitingDevice + " down",
+	} {
+		b.here.Output("ip", strings.Fields(args)...)
+		if s := status(t, b.Agent); s.OK {
+			t.Errorf("%s: %+v", args, s)
+		}
+		if d := b.apply(t, text); len(d) == 0 {
+			t.Errorf("%s: nothing to mend", args)
+		}
+		if s := status(t, b.Agent); !s.OK {
+			t.Errorf("%s, and applied: %+v", args, s)
+		}
+	}
+	there := func() bool {
+		at, back := 0, 0
+		b.here.Do(func() {
+			var err error
+			if at, back, err = tc.FindWaiting(); err != nil {
+				t.Error(err)
+			}
+		})
+		return at != 0 || back != 0
+	}
+	b.apply(t, strings.Replace(text, "htb", "pace", 1))
+	if s := status(t, b.Agent); !s.OK || there() {
+		t.Errorf("by pace: %+v, devices %v", s, there())
+	}
+	b.apply(t, text)
+	if !there() {
+		t.Error("there are no devices")
+	}
+	if err := b.Reset(context.Background()); err != nil || there() {
+		t.Errorf("after reset: %v, devices %v", err, there())
+	}
+}
+
+// TestWaitingForeign: another's device of the name is an error, and nothing is changed.
+func TestWaitingForeign(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc", "ip")
+	b := newBench(t)
+	_, group := b.makeCgroup(t, "held")
+	b.here.Output("ip", "link", "add", tc.WaitingDevice, "type", "veth", "peer", "name", "other")
+	if _, err := b.tryApply(b.byClass(group, 10, "")); err == nil || !strings.Contains(err.Error(), "the device "+tc.WaitingDevice+" is not Weir's") {
+		t.Errorf("%v", err)
+	}
+	if s := status(t, b.Agent); s.Policy != "" || s.Unfinished != nil {
+		t.Errorf("%+v", s)
+	}
+	b.here.Output("ip", "link", "show", tc.WaitingDevice)
+}
