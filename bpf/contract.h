@@ -284,6 +284,7 @@ struct budget {
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 offered;	   /* when the limit will have brought what handshakes offered, ns */
 	__u64 spaced;	   /* when the next connection has its turn to answer, where answers wait, ns */
+	__u64 unheld;	   /* bytes that came and that no acknowledgement stands for which waits */
 	__u64 wait;	   /* how long the latest acknowledgement waited in its class, ns */
 	__u64 total;	   /* bytes before the running tick */
 	__u64 window;	   /* when the running window began, ns */
@@ -483,7 +484,7 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 88, "flow");
-_Static_assert(sizeof(struct budget) == 264 + 3 * 88 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 272 + 3 * 88 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");

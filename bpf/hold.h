@@ -257,6 +257,16 @@ static __always_inline bool all_prepaid(struct load *l)
 	return true;
 }
 
+/*
+ * owe has the acknowledgements that wait in a limit's class stand for what came without any, too: datagrams, and what is told
+ * at once. Where none wait it is of no more than a 32nd of a second.
+ */
+static __always_inline void owe(struct budget *b, __u64 bytes)
+{
+	if (b->device && once(&b->unheld) < b->limit / 32)
+		__sync_fetch_and_add(&b->unheld, bytes);
+}
+
 /* charge_others charges a packet to the flow of its kind, which nobody paces, and what this CPU has paid ahead with it. */
 __noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight, __u64 ahead)
 {
@@ -273,6 +283,7 @@ __noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight,
 	charge(b, up, f, now, weight);
 	if (ahead)
 		prepay(b, up, f, ahead);
+	owe(b, weight + ahead);
 	return 0;
 }
 

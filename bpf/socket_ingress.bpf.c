@@ -265,11 +265,18 @@ static __always_inline bool reaches(struct paced *p, struct load *l, __u64 now)
 static __always_inline void count(struct paced *p, struct tab *t, struct load *l, __u64 now)
 {
 	__u64 held = may_be_held(l->wire);
+	struct budget *b;
+	__u32 i;
 
 	if (t)
 		held += pay_tab(t, p, l, now);
 	charge_stakes(p, l, now, l->own);
 	expect(p, now, held, l->low);
+	if (l->own && !(held && p->waits)) {
+		each_budget(l, i, b) {
+			owe(b, weight(b, l));
+		}
+	}
 	if (t)
 		open_tab(t, p->sent < NEWCOMER || reaches(p, l, now) ? 0 : l->tab, bpf_jiffies64() + 1,
 			 p->share >> RECEIVED_MOMENTS, p->sent);

@@ -17,6 +17,7 @@
 #define WEIR_WAITING_H
 
 #include "acknowledges.h"
+#include "budgets.h"
 #include "ticket.h"
 #include "windows.h"
 
@@ -29,14 +30,22 @@ static __always_inline bool may_wait(struct __sk_buff *skb, struct paced *p)
 	return p->device && skb->len <= OWN_LENGTH && acknowledges(skb);
 }
 
-/* units_of is as how much a connection's acknowledgement weighs. One that tells of nothing new does not overtake others. */
-static __always_inline __s32 units_of(struct paced *p)
+/* units_of is as how much so many bytes weigh. What tells of nothing new does not overtake what waits. */
+static __always_inline __s32 units_of(__s32 bytes)
 {
-	__s32 units = p->unanswered >> WAITING_UNIT;
+	__s32 units = bytes >> WAITING_UNIT;
 
 	if (units < 1)
 		return 1;
 	return units < WAITING_UNITS ? units : WAITING_UNITS;
+}
+
+/* unheld_in is for how much an acknowledgement stands beside what its connection got, bytes. */
+static __always_inline __u32 unheld_in(struct budget *b)
+{
+	__u64 bytes = b ? *(volatile __u64 *)&b->unheld : 0;
+
+	return bytes < WAITING_UNITS << WAITING_UNIT ? bytes : WAITING_UNITS << WAITING_UNIT;
 }
 
 /* line_up has an acknowledgement wait, or lets it go on where it can not. */
@@ -45,13 +54,16 @@ static __always_inline int line_up(struct __sk_buff *skb, int go_on)
 	struct ticket ticket = { skb->ifindex, skb->priority, skb->len, 0, ticket_time() };
 	struct bpf_sock *sk = skb->sk;
 	struct paced *p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
-	__u32 length;
+	__u32 length, unheld;
+	struct budget *b;
 	__s32 units;
 
 	if (!p)
 		return go_on;
 	ticket.budget = p->line;
-	units = units_of(p);
+	b = budget_of(p->line);
+	unheld = unheld_in(b);
+	units = units_of(p->unanswered + unheld);
 	length = WAITING_LENGTH + units;
 	if (bpf_skb_change_tail(skb, length, 0))
 		return go_on;
@@ -59,7 +71,9 @@ static __always_inline int line_up(struct __sk_buff *skb, int go_on)
 		bpf_skb_change_tail(skb, ticket.length, 0);
 		return go_on;
 	}
-	__sync_fetch_and_add(&p->unanswered, -(units << WAITING_UNIT));
+	if (b)
+		__sync_fetch_and_add(&b->unheld, -(__u64)unheld);
+	__sync_fetch_and_add(&p->unanswered, (__s32)unheld - (units << WAITING_UNIT));
 	skb->priority = p->class;
 	return bpf_redirect(p->device, 0);
 }

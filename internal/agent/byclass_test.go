@@ -137,6 +137,48 @@ func TestReceiveByClass(t *testing.T) {
 	}
 }
 
+// TestClassCountsAll: datagrams, and the acknowledgements that a connection gets which sends, are part of the limit, though they
+// are answered by nothing that waits: what else comes is so much less, and nothing of it is sent again.
+func TestClassCountsAll(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.iperfServer(t, 5201)
+	b.iperfServer(t, 5202)
+	b.iperfServer(t, 5203)
+	const limit, datagrams = 10, 1 // less than the part of one of nine
+	b.apply(t, b.byClass(group, limit, ", egress: {max: 30Mbit}"))
+	to := b.far.IPv4.Addr()
+	for range 4 { // a busy machine's sender may have less
+		up := received(t, b.here, dir, to, 7, "--port", "5203")
+		udp := received(t, b.here, dir, to, 7, "--port", "5202", "--reverse", "--udp", "--bitrate", fmt.Sprintf("%dM", datagrams), "--length", "1400")
+		tcp, again := b.get(t, dir, to, 5, "8")
+		sent, came := up()*segmentWire, udp()*datagramWire
+		evidence := b.judgedIngress(t)
+		t.Logf("%.2f Mbit/s sent; received %.3f by TCP, %d segments sent again, %.3f of datagrams; %s", sent, tcp, again, came, evidence)
+		acknowledged := sent / segmentWire * 66 / (2 * 1448) // where each second segment is
+		if most := limit - came; tcp <= 1.01*most && tcp/segmentWire*cutWire(66) >= 0.98*(most-acknowledged) && again <= 5 && came >= 0.99*datagrams*datagramWire {
+			return
+		}
+	}
+	t.Errorf("never what is left of %d Mbit/s", limit)
+}
+
+// judgedIngress is the evidence of the limit of what is received.
+func (b *bench) judgedIngress(t *testing.T) string {
+	t.Helper()
+	s := status(t, b.Agent)
+	for _, j := range s.Promises {
+		if j.Promise == plan.PromiseIngress {
+			if j.Verdict != plan.Kept {
+				t.Errorf("%+v", j)
+			}
+			return j.Evidence
+		}
+	}
+	return ""
+}
+
 // TestWaitingComesAndGoes: what others do to the devices is told and mended, and with the last such limit they go.
 func TestWaitingComesAndGoes(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc", "ip")

@@ -13,6 +13,107 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type departBudget struct {
+	_           structs.HostLayout
+	Contract    uint16
+	Serial      uint16
+	Link        uint32
+	Packets     uint32
+	Toward      uint32
+	Within      uint32
+	Member      uint32
+	Device      uint32
+	Class       uint32
+	Unit        uint64
+	Limit       uint64
+	TickLength  uint64
+	TickBytes   uint64
+	Burst       uint64
+	Depth       uint64
+	StreamDepth uint64
+	Slice       uint64
+	Price       uint64
+	Chunk       uint64
+	Trim        uint64
+	Tick        uint64
+	Sent        uint64
+	Load        uint64
+	Start       uint64
+	Bytes       uint64
+	Paid        uint64
+	StreamsPaid uint64
+	Offered     uint64
+	Spaced      uint64
+	Unheld      uint64
+	Wait        uint64
+	Total       uint64
+	Window      uint64
+	InWindow    uint64
+	Last        uint64
+	Busiest     uint64
+	Dropped     uint64
+	Marked      uint64
+	Stand       uint64
+	Vote        struct {
+		_          structs.HostLayout
+		Window     uint64
+		Load       uint64
+		Said       uint64
+		Vote       uint64
+		Over       uint64
+		Due        uint64
+		Since      uint64
+		Used       uint64
+		Fresh      uint64
+		Size       uint32
+		Voting     uint32
+		Low        uint8
+		AppLimited uint8
+		Exact      uint8
+		Held       uint8
+		Measured   uint32
+	}
+	Others struct {
+		_          structs.HostLayout
+		Window     uint64
+		Load       uint64
+		Said       uint64
+		Vote       uint64
+		Over       uint64
+		Due        uint64
+		Since      uint64
+		Used       uint64
+		Fresh      uint64
+		Size       uint32
+		Voting     uint32
+		Low        uint8
+		AppLimited uint8
+		Exact      uint8
+		Held       uint8
+		Measured   uint32
+	}
+	Streams struct {
+		_          structs.HostLayout
+		Window     uint64
+		Load       uint64
+		Said       uint64
+		Vote       uint64
+		Over       uint64
+		Due        uint64
+		Since      uint64
+		Used       uint64
+		Fresh      uint64
+		Size       uint32
+		Voting     uint32
+		Low        uint8
+		AppLimited uint8
+		Exact      uint8
+		Held       uint8
+		Measured   uint32
+	}
+	Ring [512]int32
+}
+
 type departDeparting struct {
 	_        structs.HostLayout
 	Contract uint32
@@ -118,6 +219,7 @@ type departTurn struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	departMapBudgets    = "budgets"
 	departMapDepartures = "departures"
 	departMapLimiter    = "limiter"
 	departMapLinks      = "links"
@@ -175,6 +277,7 @@ type departProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type departMapSpecs struct {
+	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
 	Departures *ebpf.MapSpec `ebpf:"departures"`
 	Limiter    *ebpf.MapSpec `ebpf:"limiter"`
 	Links      *ebpf.MapSpec `ebpf:"links"`
@@ -208,6 +311,7 @@ func (o *departObjects) Close() error {
 //
 // It can be passed to loadDepartObjects or ebpf.CollectionSpec.LoadAndAssign.
 type departMaps struct {
+	Budgets    *ebpf.Map `ebpf:"budgets"`
 	Departures *ebpf.Map `ebpf:"departures"`
 	Limiter    *ebpf.Map `ebpf:"limiter"`
 	Links      *ebpf.Map `ebpf:"links"`
@@ -217,6 +321,7 @@ type departMaps struct {
 
 func (m *departMaps) Close() error {
 	return _DepartClose(
+		m.Budgets,
 		m.Departures,
 		m.Limiter,
 		m.Links,

@@ -13,6 +13,107 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type linkEgressBudget struct {
+	_           structs.HostLayout
+	Contract    uint16
+	Serial      uint16
+	Link        uint32
+	Packets     uint32
+	Toward      uint32
+	Within      uint32
+	Member      uint32
+	Device      uint32
+	Class       uint32
+	Unit        uint64
+	Limit       uint64
+	TickLength  uint64
+	TickBytes   uint64
+	Burst       uint64
+	Depth       uint64
+	StreamDepth uint64
+	Slice       uint64
+	Price       uint64
+	Chunk       uint64
+	Trim        uint64
+	Tick        uint64
+	Sent        uint64
+	Load        uint64
+	Start       uint64
+	Bytes       uint64
+	Paid        uint64
+	StreamsPaid uint64
+	Offered     uint64
+	Spaced      uint64
+	Unheld      uint64
+	Wait        uint64
+	Total       uint64
+	Window      uint64
+	InWindow    uint64
+	Last        uint64
+	Busiest     uint64
+	Dropped     uint64
+	Marked      uint64
+	Stand       uint64
+	Vote        struct {
+		_          structs.HostLayout
+		Window     uint64
+		Load       uint64
+		Said       uint64
+		Vote       uint64
+		Over       uint64
+		Due        uint64
+		Since      uint64
+		Used       uint64
+		Fresh      uint64
+		Size       uint32
+		Voting     uint32
+		Low        uint8
+		AppLimited uint8
+		Exact      uint8
+		Held       uint8
+		Measured   uint32
+	}
+	Others struct {
+		_          structs.HostLayout
+		Window     uint64
+		Load       uint64
+		Said       uint64
+		Vote       uint64
+		Over       uint64
+		Due        uint64
+		Since      uint64
+		Used       uint64
+		Fresh      uint64
+		Size       uint32
+		Voting     uint32
+		Low        uint8
+		AppLimited uint8
+		Exact      uint8
+		Held       uint8
+		Measured   uint32
+	}
+	Streams struct {
+		_          structs.HostLayout
+		Window     uint64
+		Load       uint64
+		Said       uint64
+		Vote       uint64
+		Over       uint64
+		Due        uint64
+		Since      uint64
+		Used       uint64
+		Fresh      uint64
+		Size       uint32
+		Voting     uint32
+		Low        uint8
+		AppLimited uint8
+		Exact      uint8
+		Held       uint8
+		Measured   uint32
+	}
+	Ring [512]int32
+}
+
 type linkEgressContract struct {
 	_               structs.HostLayout
 	Priority        uint32
@@ -181,6 +282,7 @@ type linkEgressTuple struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	linkEgressMapBudgets     = "budgets"
 	linkEgressMapCgroups     = "cgroups"
 	linkEgressMapCgroups1    = "cgroups1"
 	linkEgressMapContracts   = "contracts"
@@ -257,6 +359,7 @@ type linkEgressProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressMapSpecs struct {
+	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
 	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
 	Cgroups1   *ebpf.MapSpec `ebpf:"cgroups1"`
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
@@ -309,6 +412,7 @@ func (o *linkEgressObjects) Close() error {
 //
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressMaps struct {
+	Budgets    *ebpf.Map `ebpf:"budgets"`
 	Cgroups    *ebpf.Map `ebpf:"cgroups"`
 	Cgroups1   *ebpf.Map `ebpf:"cgroups1"`
 	Contracts  *ebpf.Map `ebpf:"contracts"`
@@ -326,6 +430,7 @@ type linkEgressMaps struct {
 
 func (m *linkEgressMaps) Close() error {
 	return _LinkEgressClose(
+		m.Budgets,
 		m.Cgroups,
 		m.Cgroups1,
 		m.Contracts,
