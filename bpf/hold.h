@@ -283,7 +283,8 @@ __noinline int charge_others(__u32 budget, bool stream, __u64 now, __u64 weight,
 	charge(b, up, f, now, weight);
 	if (ahead)
 		prepay(b, up, f, ahead);
-	owe(b, weight + ahead);
+	if (!stream) /* of a stream its receiver knows what is acknowledged in vain */
+		owe(b, weight + ahead);
 	return 0;
 }
 

@@ -272,7 +272,7 @@ static __always_inline void count(struct paced *p, struct tab *t, struct load *l
 		held += pay_tab(t, p, l, now);
 	charge_stakes(p, l, now, l->own);
 	expect(p, now, held, l->low);
-	if (l->own && !(held && p->waits)) {
+	if (!held || !p->waits) { /* else what it acknowledges stands for that */
 		each_budget(l, i, b) {
 			owe(b, weight(b, l));
 		}

@@ -81,7 +81,7 @@ type schemaEach struct {
 // schemaReceiving is a limit of what a workload receives.
 type schemaReceiving struct {
 	schemaBandwidth
-	Method string `json:"method,omitempty" jsonschema:"description=How max is held: windows of TCP and buckets\\, or times of departure over the fq of the links\\, for which what it answers waits. auto takes the first.,enum=auto,enum=pace,enum=edt"`
+	Method string `json:"method,omitempty" jsonschema:"description=How max is held: windows of TCP and buckets\\, times of departure over the fq of the links\\, for which what it answers waits\\, or a class of an htb beside the links\\, in which what it acknowledges waits. auto takes the first that the kernel and the links allow\\, edt before htb before pace.,enum=auto,enum=pace,enum=edt,enum=htb"`
 }
 
 // schemaOwn is a limit of what leaves by a link.
