@@ -30,6 +30,25 @@ static __always_inline bool answers_wait(struct paced *p, __u64 now)
 }
 
 /*
+ * is_reached says whether all that a limit lets through is used, or nearly: else what is acknowledged need not wait, and what
+ * has waited is told now.
+ */
+static __always_inline bool is_reached(struct budget *b)
+{
+	if (b && *(volatile __u64 *)&b->load >= b->unit - b->unit / 8)
+		return true;
+	if (b && b->wait)
+		b->wait = 0;
+	return false;
+}
+
+/* may_wait says whether a packet is one of those that wait, of a connection in whose limit they do. */
+static __always_inline bool may_wait(struct __sk_buff *skb, struct paced *p)
+{
+	return is_reached(budget_of(p->line)) && skb->len <= OWN_LENGTH && acknowledges(skb);
+}
+
+/*
  * answer has what a connection sends wait until what it got would have come at its share: here, by the time of its
  * departure, or in a queue of ours. It returns whether it is to wait there, LINES_UP or 0.
  */

@@ -120,14 +120,14 @@ static __always_inline void answer_apart(struct paced *p, __u64 now, __u64 wire)
 
 /*
  * go_round counts what came in a round trip. Who waits in one line with others has no line of its own to be ahead of: it is
- * held back where as much comes as it asks for.
+ * held back where as much comes as it asks for, and it would ask for more by itself.
  */
 static __always_inline void go_round(struct paced *p, __u64 now, __u32 wire)
 {
 	p->in_round += wire;
 	if (now < p->round + p->window)
 		return;
-	p->fills = p->in_round >= p->pace / 2;
+	p->fills = p->in_round >= p->pace / 2 && p->pace < p->own;
 	p->in_round = 0;
 	p->round = now;
 }

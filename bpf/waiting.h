@@ -24,12 +24,6 @@
 /* Beside what link_egress hands on (limiter.h): the packet is to wait before it leaves. */
 #define LINES_UP 0x10000
 
-/* may_wait says whether a packet is one of those that wait, of a connection in whose limit they do. */
-static __always_inline bool may_wait(struct __sk_buff *skb, struct paced *p)
-{
-	return p->device && skb->len <= OWN_LENGTH && acknowledges(skb);
-}
-
 /* units_of is as how much so many bytes weigh. What tells of nothing new does not overtake what waits. */
 static __always_inline __s32 units_of(__s32 bytes)
 {

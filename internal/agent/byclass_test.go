@@ -210,6 +210,22 @@ func TestWaitingComesAndGoes(t *testing.T) {
 		})
 		return at != 0 || back != 0
 	}
+	// With one limit of two its class goes, and the other's stays.
+	two := text + strings.Replace(text[strings.Index(text, "  held:"):], "  held: {match: [{cgroup: "+group, "  other: {match: [{cgroup: "+group+"/other", 1)
+	classes := func() string {
+		return b.here.Output("tc", "class", "show", "dev", tc.WaitingDevice)
+	}
+	b.apply(t, two)
+	if shown := classes(); !strings.Contains(shown, "7e1f:2000 ") || !strings.Contains(shown, "7e1f:2010 ") {
+		t.Errorf("of two limits:\n%s", shown)
+	}
+	b.apply(t, text)
+	if shown := classes(); !strings.Contains(shown, "7e1f:2000 ") || strings.Contains(shown, "7e1f:2010 ") {
+		t.Errorf("of one limit:\n%s", shown)
+	}
+	if s := status(t, b.Agent); !s.OK {
+		t.Errorf("of one limit: %+v", s)
+	}
 	b.apply(t, strings.Replace(text, "htb", "pace", 1))
 	if s := status(t, b.Agent); !s.OK || there() {
 		t.Errorf("by pace: %+v, devices %v", s, there())

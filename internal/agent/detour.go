@@ -22,38 +22,11 @@ func (c *change) addDetour(name string, want plan.LinkState) {
 	c.add(fmt.Sprintf("make %s for what arrives by %s", device, name), func() error {
 		return c.inScope(func() error { return c.makeDetour(name) })
 	})
-	c.add(fmt.Sprintf("build the queue of %s: htb at %s", device, want.Detour.Queue.Rate), func() error {
-		return c.inScope(func() error {
-			beside, err := tc.FindDetour(want.Index)
-			if err != nil {
-				return err
-			}
-			return c.queue(beside, want.Detour.Queue, tc.Options{Adopt: true}) // the device is ours, whatever others put there
-		})
-	})
-	c.steps[len(c.steps)-1].parts = c.detourParts(want)
+	c.addQueue(fmt.Sprintf("build the queue of %s: htb at %s", device, want.Detour.Queue.Rate),
+		func() (int, error) { return tc.FindDetour(want.Index) }, want.Detour.Queue, tc.Options{Adopt: true}) // the device is ours, whatever others put there
 	c.add(fmt.Sprintf("send what arrives by %s over %s", name, device), func() error {
 		return c.inScope(func() error { return tc.OpenDetour(want.Index) })
 	})
-}
-
-// detourParts says what building the queue of a detour consists of, where its device is
-// there already.
-func (c *change) detourParts(want plan.LinkState) func() ([]string, error) {
-	return func() (parts []string, err error) {
-		err = c.inScope(func() error {
-			beside, err := tc.FindDetour(want.Index)
-			if err != nil || beside == 0 {
-				return err
-			}
-			ops, err := tc.Steps(beside, want.Detour.Queue, tc.Options{Adopt: true})
-			for _, op := range ops {
-				parts = append(parts, op.String())
-			}
-			return err
-		})
-		return parts, err
-	}
 }
 
 // makeDetour makes the device beside a link. The record knows of it before it is there.

@@ -16,7 +16,7 @@ func (c *change) addLink(name string, d *draft) {
 	w, f := d.want, d.facts.Links[name]
 	l, tcx := w.Links[name], d.facts.Features.TCX
 	c.addRemember(name, f)
-	c.addQueue(fmt.Sprintf("build the queue of %s: %s", name, l.Queue), l.Index, l.Queue.Widened(d.have.Links[name].Queue), f)
+	c.addLinkQueue(fmt.Sprintf("build the queue of %s: %s", name, l.Queue), l.Index, l.Queue.Widened(d.have.Links[name].Queue), f)
 	c.add(fmt.Sprintf("load link_egress for %s", name), func() error {
 		rec := c.record.Links[name]
 		rec.Queue, rec.L2, rec.Filter = l.Queue, l.Rules.L2, !tcx
@@ -28,15 +28,31 @@ func (c *change) addLink(name string, d *draft) {
 	})
 }
 
-// addQueue adds the step that builds a queue.
-func (c *change) addQueue(text string, link int, q plan.Queue, f plan.LinkFacts) {
+// addLinkQueue is addQueue of a link.
+func (c *change) addLinkQueue(text string, index int, q plan.Queue, f plan.LinkFacts) {
 	options := tc.Options{TXQueues: f.TXQueues, Adopt: true} // plan.Check has asked before
+	c.addQueue(text, func() (int, error) { return index, nil }, q, options)
+}
+
+// addQueue adds the step that builds the queue of a device, which find finds; 0 is one that is not
+// there yet.
+func (c *change) addQueue(text string, find func() (device int, err error), q plan.Queue, options tc.Options) {
 	c.add(text, func() error {
-		return c.inScope(func() error { return c.queue(link, q, options) })
+		return c.inScope(func() error {
+			device, err := find()
+			if err != nil {
+				return err
+			}
+			return c.queue(device, q, options)
+		})
 	})
 	c.steps[len(c.steps)-1].parts = func() (parts []string, err error) {
 		err = c.inScope(func() error {
-			ops, err := tc.Steps(link, q, options)
+			device, err := find()
+			if err != nil || device == 0 {
+				return err
+			}
+			ops, err := tc.Steps(device, q, options)
 			for _, op := range ops {
 				parts = append(parts, op.String())
 			}
@@ -55,7 +71,7 @@ func (c *change) addNarrow(name string, d *draft) {
 		if d.have.Links[name].Queue.Leaf == plan.LeafFQ {
 			text = "keep no times of departure on " + name + " any more"
 		}
-		c.addQueue(text, l.Index, l.Queue, d.facts.Links[name])
+		c.addLinkQueue(text, l.Index, l.Queue, d.facts.Links[name])
 	}
 }
 

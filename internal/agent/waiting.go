@@ -27,30 +27,11 @@ func (c *change) addWaiting(d *draft) {
 
 // addWaitingQueue adds the step that builds the queue in which answers wait.
 func (c *change) addWaitingQueue(text string, q plan.Queue) {
-	options := tc.Options{Adopt: true} // the device is ours, whatever others put there
-	c.add(text, func() error {
-		return c.inScope(func() error {
-			at, _, err := tc.FindWaiting()
-			if err != nil {
-				return err
-			}
-			return c.queue(at, q, options)
-		})
-	})
-	c.steps[len(c.steps)-1].parts = func() (parts []string, err error) {
-		err = c.inScope(func() error {
-			at, _, err := tc.FindWaiting()
-			if err != nil || at == 0 {
-				return err
-			}
-			ops, err := tc.Steps(at, q, options)
-			for _, op := range ops {
-				parts = append(parts, op.String())
-			}
-			return err
-		})
-		return parts, err
+	find := func() (at int, err error) {
+		at, _, err = tc.FindWaiting()
+		return at, err
 	}
+	c.addQueue(text, find, q, tc.Options{Adopt: true}) // the device is ours, whatever others put there
 }
 
 // makeWaiting makes the devices. The record knows of them before they are there.
