@@ -1,7 +1,6 @@
 package tc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -21,29 +20,15 @@ const (
 	BackDevice    = "weir-back"
 )
 
-// waitingAddress is that of both devices, and how they are known (see detourAddress).
-func waitingAddress() net.HardwareAddr { return net.HardwareAddr{2, 'w', 'e', 'i', 'r', 1} }
-
-// findEnd finds one end of the pair, nil if there is none. A device of that name that is not ours is
-// an error that wraps [ErrForeign].
-func findEnd(name string) (netlink.Link, error) {
-	l, err := netlink.LinkByName(name)
-	if _, none := errors.AsType[netlink.LinkNotFoundError](err); none {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, kernelError(0, "find "+name, "", err)
-	}
-	if l.Type() != "veth" || !bytes.Equal(l.Attrs().HardwareAddr, waitingAddress()) {
-		return nil, refuse(0, ErrForeign, "the device %s is not Weir's, and has the name of one that Weir needs: give it another name", name)
-	}
-	return l, nil
-}
+var (
+	waitEnd = ownDevice{name: WaitingDevice, kind: "veth", address: ownAddress(1)}
+	backEnd = ownDevice{name: BackDevice, kind: "veth", address: ownAddress(1)}
+)
 
 // ends finds both; either may be nil.
 func ends() (wait, back netlink.Link, err error) {
-	if wait, err = findEnd(WaitingDevice); err == nil {
-		back, err = findEnd(BackDevice)
+	if wait, err = waitEnd.find(); err == nil {
+		back, err = backEnd.find()
 	}
 	return wait, back, err
 }
@@ -63,9 +48,7 @@ func MakeWaiting() error {
 		wait = nil
 	}
 	if err == nil && wait == nil {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.HardwareAddr = WaitingDevice, waitingAddress()
-		err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: BackDevice, PeerHardwareAddr: waitingAddress()})
+		err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: waitEnd.attrs(), PeerName: BackDevice, PeerHardwareAddr: backEnd.address})
 		if err != nil {
 			err = kernelError(0, "add "+WaitingDevice, "veth device", err)
 		}
@@ -73,80 +56,37 @@ func MakeWaiting() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{WaitingDevice, BackDevice} {
-		if err := dressEnd(name); err != nil {
+	for _, end := range []ownDevice{waitEnd, backEnd} {
+		if _, err := end.dress("where acknowledgements wait, held to a rate by weir"); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// dressEnd tells people what a device is for, and keeps it quiet.
-func dressEnd(name string) error {
-	l, err := findEnd(name)
-	if err != nil {
-		return err
-	}
-	if l == nil {
-		return refuse(0, ErrDrift, "%s went away as soon as it was made", name)
-	}
-	if err := netlink.LinkSetAlias(l, "where acknowledgements wait, held to a rate by weir"); err != nil {
-		return kernelError(l.Attrs().Index, "name the use of "+name, "", err)
-	}
-	err = netlink.LinkSetIP6AddrGenMode(l, noAddresses)
-	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) { // a host without IPv6
-		return kernelError(l.Attrs().Index, "keep "+name+" without addresses", "", err)
 	}
 	return nil
 }
 
 // OpenWaiting sets both ends up.
 func OpenWaiting() error {
-	for _, name := range []string{BackDevice, WaitingDevice} {
-		l, err := findEnd(name)
-		if err != nil {
-			return err
-		}
-		if l == nil {
-			return refuse(0, ErrDrift, "%s is gone", name)
-		}
-		if err := netlink.LinkSetUp(l); err != nil {
-			return kernelError(l.Attrs().Index, "set "+name+" up", "", err)
-		}
+	_, err := backEnd.up()
+	if err == nil {
+		_, err = waitEnd.up()
 	}
-	return nil
+	return err
 }
 
 // RemoveWaiting deletes the pair, with what waits there. Another's devices stay.
 func RemoveWaiting() error {
-	for _, name := range []string{WaitingDevice, BackDevice} {
-		l, err := findEnd(name)
-		switch {
-		case errors.Is(err, ErrForeign) || err == nil && l == nil:
-			continue
-		case err != nil:
-			return err
-		}
-		if err := netlink.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
-			return kernelError(l.Attrs().Index, "delete "+name, "", err)
-		}
+	if err := waitEnd.remove(); err != nil {
+		return err
 	}
-	return nil
+	return backEnd.remove() // where somebody has moved the other one away
 }
 
 // FindWaiting returns the indices of the two ends, 0 where there is none.
 func FindWaiting() (wait, back int, err error) {
-	of := map[string]int{}
-	for _, name := range []string{WaitingDevice, BackDevice} {
-		l, err := findEnd(name)
-		if err != nil && !errors.Is(err, ErrForeign) {
-			return 0, 0, err
-		}
-		if err == nil && l != nil {
-			of[name] = l.Attrs().Index
-		}
+	if wait, err = waitEnd.index(); err == nil {
+		back, err = backEnd.index()
 	}
-	return of[WaitingDevice], of[BackDevice], nil
+	return wait, back, err
 }
 
 // ReadWaiting says what there is; the zero Waiting is nothing of ours.
