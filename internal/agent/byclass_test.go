@@ -137,6 +137,16 @@ func TestReceiveByClass(t *testing.T) {
 	}
 }
 
+// TestClassLetsRequestsPass is TestAnswersWaitForTheirOwn where acknowledgements wait in one line: requests and answers do not.
+func TestClassLetsRequestsPass(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
+	const limit = 100 // Mbit/s
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.apply(t, b.byClass(group, limit, ""))
+	b.asksBeside32(t, dir, limit)
+}
+
 // TestClassCountsAll: datagrams, and the acknowledgements that a connection gets which sends, are part of the limit, though they
 // are answered by nothing that waits: what else comes is so much less, and nothing of it is sent again.
 func TestClassCountsAll(t *testing.T) {
