@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/weir-net/weir/internal/lab/traffic"
@@ -119,6 +120,7 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 	name, mbit := kind.name+"_"+l.rateName(wire), float64(limit)/1e6
 	part := func(from, to time.Time) float64 { return 100 * trace.Mbit(from, to) / mbit }
 	l.measured(arm, name, "%", part(run.counted, run.counted.Add(l.window)))
+	l.measured(arm, "cpu_"+name, "% of a CPU", 100*run.cpu.busy()*float64(runtime.NumCPU()))
 	begun, ok := trace.Begin()
 	if !ok {
 		return errors.New("nothing arrived")

@@ -54,7 +54,7 @@ var many = rateKinds[1:2]
 func (l *ratesLab) describe() {
 	about := &report.About{
 		Title: "What gets through a limit",
-		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, where the kernel has fq with what it answers waiting in one, and where it has htb with what it acknowledges waiting in a class of Weir's own. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of three seconds carries it within 2 %%. UDP is offered at up to three times the limit, in full frames. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener.",
+		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, where the kernel has fq with what it answers waiting in one, and where it has htb with what it acknowledges waiting in a class of Weir's own. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of three seconds carries it within 2 %%. UDP is offered at up to three times the limit, in full frames. CPU time is what the whole host spends in those, sender, receiver and lab included. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener.",
 			l.window, rateSettle, rateSpan, many[0].streams-stays, rateSpan, rateSpan, soon),
 	}
 	add := func(word, text string, kinds ...rateKind) {
@@ -69,6 +69,7 @@ func (l *ratesLab) describe() {
 	for i := range l.rates {
 		about.Metrics = append(about.Metrics, report.Label{Name: "jain_" + l.rateName(i), Text: "Jain's index of 32 flows, " + l.rateWords(i)})
 	}
+	add("cpu_", "CPU time of the host: ", rateKinds...)
 	add("retransmits_", "Sent again: ", streaming...)
 	add("retransmits_needless_", "Of that what had arrived: ", streaming...)
 	add("retransmits_start_", "Sent again before that: ", streaming...)

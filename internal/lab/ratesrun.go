@@ -49,6 +49,7 @@ type ratesRun struct {
 	stopped time.Time      // when some of the streams had stopped
 	atFirst traffic.Resent // before that
 	again   traffic.Resent // and in it
+	cpu     cpuTimes       // what all CPUs did in it
 	jain    float64        // Jain's index of the streams
 }
 
@@ -67,10 +68,19 @@ func (l *ratesLab) runTraffic(ctx context.Context, arm string, wire int, kind ra
 	if err != nil {
 		return run, err
 	}
+	cpu, err := readCPUTimes()
+	if err != nil {
+		return run, err
+	}
 	run.counted = time.Now()
 	if err := pause(ctx, l.window); err != nil {
 		return run, err
 	}
+	spent, err := readCPUTimes()
+	if err != nil {
+		return run, err
+	}
+	run.cpu = spent.since(cpu)
 	after, err := l.receiver.Received(ctx)
 	if err != nil {
 		return run, err
