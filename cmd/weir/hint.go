@@ -67,7 +67,7 @@ func knownErrors() []advice {
 		{bpf.ErrFull, []string{"weir apply FILE makes larger tables: there is room for some hundred weir set and weir run between two of them"}},
 		{bpf.ErrNoLimits, []string{"weir apply FILE loads programs that do, where the kernel can; weir doctor tells whether"}},
 		{agent.ErrNoLimits, []string{"weir doctor tells what this kernel has, and which limits a policy can give here; --priority needs none of it"}},
-		{agent.ErrNoTimes, []string{"without --ingress-method windows and buckets hold it where answers can not wait; method: edt of any limit in the policy has weir apply prepare its links"}},
+		{agent.ErrNoTimes, []string{"without --ingress-method windows and buckets hold it where answers can not wait; for edt, method: edt of any limit in the policy has weir apply prepare its links"}},
 		{agent.ErrNoBounds, []string{"weir doctor tells what this kernel has"}},
 		{agent.ErrNoBinding, []string{"weir vrf exec NAME -- COMMAND binds a command by other means, weir vrf service a unit"}},
 		{agent.ErrOtherNetns, []string{"nsenter --net=/run/netns/NAME weir vrf exec VRF -- COMMAND, for one of that namespace"}},

@@ -34,9 +34,10 @@ it before; --clear takes all of it back.
 
 A limit of what it sends paces TCP, from kernel 6.12 on open connections too; UDP
 and all else are held by drops, as is all that it receives: who sends that is paced
-by nobody here. By links that keep times of departure TCP loses hardly anything, as what the
-workload answers waits there; --ingress-method edt is refused where one keeps none: an ingress
-limit in the policy, or method: edt of any, has weir apply prepare them. --egress-max none and
+by nobody here. TCP loses hardly anything where what the workload answers waits: by links that
+keep times of departure, or in a class of an htb of Weir's own, by any of Ethernet. --ingress-method
+edt is refused where a link keeps no times: an ingress limit in the policy, or method: edt of any,
+has weir apply prepare them; htb is refused where one is not of Ethernet. --egress-max none and
 --ingress-max none take one limit back alone.
 Where the kernel can not pace, what is sent waits in an fq, which weir apply puts on
 all links there unless one of them is htb, mqprio or none, or held to a rate.

@@ -27,8 +27,8 @@ func (c *cli) addTerms(cmd *cobra.Command, f *termsFlags) {
 	f.egress.parse, f.ingress.parse = policy.ParseEgressMax, policy.ParseIngressMax
 	cmd.Flags().Var(&f.egress, "egress-max", "at most a `RATE` of all links together, from 64Kbit to 100Gbit; none takes back what weir set gave")
 	cmd.Flags().Var(&f.ingress, "ingress-max", "at most a `RATE` to its sockets, by all devices but loopback; likewise")
-	methods := []string{policy.MethodAuto.String(), string(policy.MethodPace), string(policy.MethodEDT)}
-	cmd.Flags().Var(oneOf(&f.byIngress, methods...), "ingress-method", "how --ingress-max is held: `METHOD` is auto, pace, or edt, which auto takes where links keep times of departure")
+	methods := []string{policy.MethodAuto.String(), string(policy.MethodPace), string(policy.MethodEDT), string(policy.MethodHTB)}
+	cmd.Flags().Var(oneOf(&f.byIngress, methods...), "ingress-method", "how --ingress-max is held: `METHOD` is auto, pace, edt, which auto takes where links keep times of departure, or htb, which it takes where none does")
 	c.addMemory(cmd, &f.memory)
 	cmd.Flags().Var(&f.vrf, "vrf", "bind its new sockets to the VRF `NAME` of the policy or of the host; none takes back what weir set gave")
 	cmd.Flags().Var(oneOf(&f.via, "bpf", "net_prio"), "via", "the mechanism that carries it: `VIA` is bpf or net_prio")

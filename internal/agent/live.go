@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weir-net/weir/internal/host"
 	"github.com/weir-net/weir/internal/plan"
-	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/state"
 )
 
@@ -26,20 +26,22 @@ func (a *Agent) canBound(ctx context.Context, t Terms) error {
 // live says how limits are held beside the policy that is applied. It returns ErrNoLimits
 // where the terms give one that nothing holds, and ErrNoTimes where answers shall wait for one and can not.
 func (a *Agent) live(ctx context.Context, r *state.Record, t Terms) (plan.Live, error) {
-	var f plan.Features
-	err := a.inScope(func() error {
-		f = a.features(ctx)
-		return nil
+	f := plan.Facts{Root: true}
+	err := a.inScope(func() (err error) {
+		f.Features = a.features(ctx)
+		f.Links, err = host.Links(ctx)
+		return err
 	})
 	if err != nil {
 		return plan.Live{}, err
 	}
-	if lacks := f.NoLimits(); t.receives() && len(lacks) > 0 {
+	followNames(r, f.Links)
+	if lacks := f.Features.NoLimits(); t.receives() && len(lacks) > 0 {
 		return plan.Live{}, fmt.Errorf("%w: %s, and nothing else holds what sockets receive", ErrNoLimits, lacks[0])
 	}
 	queues := queuesOf(r)
-	if t.receives() && t.ByIngress == policy.MethodEDT {
-		if why := plan.NoAnswers(queues, f); why != "" {
+	if t.receives() {
+		if why := plan.NoAnswers(t.ByIngress, queues, f); why != "" {
 			return plan.Live{}, fmt.Errorf("%w: %s", ErrNoTimes, why)
 		}
 	}

@@ -16,10 +16,10 @@ import (
 
 // Set gives a running process, its open sockets, those that it opens from now
 // on and its children a contract. The process is not moved anywhere. A second
-// Set changes the first, in one write per link and one for the limit; one that
-// leaves nothing of it is Clear; a first one that fails leaves nothing. It returns
-// ErrNoLimits where a limit is not possible, ErrNoBounds where a bound of memory is not, and
-// ErrNoBinding or ErrUnknownVRF where sockets can not be bound to a VRF.
+// Set changes the first, in one write per link and one for the limit, unless answers wait in a class;
+// one that leaves nothing of it is Clear; a first one that fails leaves nothing. It returns
+// ErrNoLimits where a limit is not possible, ErrNoTimes where answers can not wait as they are to,
+// ErrNoBounds where a bound of memory is not, and ErrNoBinding or ErrUnknownVRF where sockets can not be bound to a VRF.
 func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 	// The kernel side knows a process by its number in the initial namespace.
 	if err := workload.CheckPIDNamespace(); err != nil {
@@ -55,6 +55,8 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 			return a.clear(ctx, g, r, pid)
 		case nothing:
 			return nil
+		case how.ByClass(s.Contract()), hasClass(r, s.Name):
+			return a.setByClass(ctx, g, r, s, p, known)
 		case known:
 			if err = a.renew(g, r, s, how); err != nil {
 				err = errors.Join(err, a.promise(g, r, old, how))
@@ -70,7 +72,8 @@ func (a *Agent) Set(ctx context.Context, pid uint32, t Terms) error {
 				err = errors.Join(err, a.withdraw(context.WithoutCancel(ctx), g, r, s.Name))
 			}
 		}
-		return errors.Join(err, a.liftLast(context.WithoutCancel(ctx), g), a.followBounds(context.WithoutCancel(ctx), g))
+		always := context.WithoutCancel(ctx)
+		return errors.Join(err, a.liftLast(always, g), a.followBounds(always, g), a.dropClasses(always, r))
 	})
 }
 
@@ -168,7 +171,7 @@ func (a *Agent) clear(ctx context.Context, g *bpf.Generation, r *state.Record, p
 			return err
 		}
 	}
-	return errors.Join(a.liftLast(ctx, g), a.followBounds(ctx, g))
+	return errors.Join(a.liftLast(ctx, g), a.followBounds(ctx, g), a.dropClasses(ctx, r))
 }
 
 // withdraw takes the contract of a set back.

@@ -65,20 +65,26 @@ func (a *Agent) regroup(ctx context.Context, edit func(*state.Record) (bool, err
 		if changed, err := edit(r); err != nil || !changed {
 			return err
 		}
-		if r.Pending == nil {
-			r.Previous = r.Applied
-		}
-		err := a.converge(ctx, "set", r, r.Applied)
-		if err == nil {
-			return a.Scope.Save(r) // what the kernel holds may be the same
-		}
-		r.Sets = before
-		if r.Journal == nil {
-			return err
-		}
-		if back := a.converge(context.WithoutCancel(ctx), "undo", r, r.Applied); back != nil {
-			return fmt.Errorf("%w; and going back: %w", err, back)
-		}
-		return fmt.Errorf("%w (%w)", err, ErrRolledBack)
+		return a.republish(ctx, r, before)
 	})
+}
+
+// republish publishes the policy that is applied once more, as the sets have changed. On an error
+// they are as before.
+func (a *Agent) republish(ctx context.Context, r *state.Record, before []state.Set) error {
+	if r.Pending == nil {
+		r.Previous = r.Applied
+	}
+	err := a.converge(ctx, "set", r, r.Applied)
+	if err == nil {
+		return a.Scope.Save(r) // what the kernel holds may be the same
+	}
+	r.Sets = before
+	if r.Journal == nil {
+		return err
+	}
+	if back := a.converge(context.WithoutCancel(ctx), "undo", r, r.Applied); back != nil {
+		return fmt.Errorf("%w; and going back: %w", err, back)
+	}
+	return fmt.Errorf("%w (%w)", err, ErrRolledBack)
 }

@@ -16,7 +16,7 @@ type Terms struct {
 	Priority   *policy.Priority
 	Max        *policy.Rate      // of egress; 0 takes away the limit that was given before
 	MaxIngress *policy.Rate      // likewise, of what its sockets receive
-	ByIngress  policy.Method     // how MaxIngress is held: MethodAuto, MethodPace or MethodEDT
+	ByIngress  policy.Method     // how MaxIngress is held: MethodAuto, MethodPace, MethodEDT or MethodHTB
 	TCPMemory  *policy.TCPMemory // the zero value takes away the bound that was given before
 	VRF        *string           // of the host, that new sockets are bound to; "" takes away the one that was given before
 }

@@ -173,6 +173,15 @@ func asWritten(l policy.Limit) Limit {
 	return Limit{Max: l.Max, Burst: l.Burst, PPS: l.PPS, Departs: l.Method == policy.MethodEDT}
 }
 
+// someClass is the class of a limit of what is received that names how it is held: which one, the
+// policy does not say.
+func someClass(by policy.Method) uint32 {
+	if by == policy.MethodHTB {
+		return 1
+	}
+	return 0
+}
+
 // Terms puts into words what a contract promises: "priority 3, at most 50Mbit,
 // eth1 at most 10Mbit, ingress at most 20Mbit".
 func Terms(of policy.Contract) string {
@@ -194,6 +203,7 @@ func Terms(of policy.Contract) string {
 		terms = append(terms, of.Egress.Weight.String())
 	}
 	if l := asWritten(of.Ingress.Limit); !l.none() {
+		l.Class = someClass(of.Ingress.Method)
 		terms = append(terms, PromiseIngress+" "+l.String())
 	}
 	if m := MemoryTerms(of.TCPMemory); m != "" {

@@ -15,17 +15,19 @@ type Live struct{ Sends, Receives policy.Method }
 
 // LiveOn says how they are held where the links of the policy have these queues: what is sent
 // is paced, or has departure times where each of them keeps packets until theirs; what is
-// received waits for its answers where one does. What stands in the way of the former comes
-// back as a reason in words.
-func LiveOn(queues map[string]Queue, f Features) (Live, string) {
-	lacks := f.NoLimits()
-	if f.someAnswers(queues) {
+// received waits for its answers on those that do, or else in a class of Weir's own. What stands in
+// the way of the former comes back as a reason in words.
+func LiveOn(queues map[string]Queue, f Facts) (Live, string) {
+	lacks := f.Features.NoLimits()
+	switch {
+	case f.Features.someAnswers(queues):
 		return Live{policy.MethodPace, policy.MethodEDT}, ""
-	}
-	if len(lacks) == 0 {
+	case len(lacks) == 0 && noClass(policy.MethodAuto, queues, f) == "":
+		return Live{policy.MethodPace, policy.MethodHTB}, ""
+	case len(lacks) == 0:
 		return Live{policy.MethodPace, policy.MethodPace}, ""
 	}
-	if why := noTimesOn(queues, f, "keeps no packet until its time of departure before the next weir apply"); why != "" {
+	if why := noTimesOn(queues, f.Features, "keeps no packet until its time of departure before the next weir apply"); why != "" {
 		return Live{}, lacks[0] + "; " + why
 	}
 	return Live{Sends: policy.MethodEDT}, ""
@@ -39,16 +41,39 @@ func (l Live) Held(c policy.Contract) policy.Contract {
 	return c
 }
 
+// ByClass reports whether a contract's limit of what is received is held by a class in which answers
+// wait.
+func (l Live) ByClass(c policy.Contract) bool {
+	c = l.Held(c)
+	return c.Ingress.Max != 0 && c.Ingress.Method == policy.MethodHTB
+}
+
 // unprepared is what is said of a link that could keep answers, and has nothing to.
 const unprepared = "keeps no packet until its time of departure, where the policy has no limit by edt"
 
-// NoAnswers says in words why not all answers of a workload can wait beside a policy whose links have
-// these queues, "" if they can.
-func NoAnswers(queues map[string]Queue, f Features) string {
-	if lacks := f.NoLimits(); len(lacks) > 0 {
+// NoAnswers says in words why not all answers of a workload can wait, by a method that it names, beside a
+// policy whose links have these queues; "" if they can.
+func NoAnswers(by policy.Method, queues map[string]Queue, f Facts) string {
+	if lacks := f.Features.NoLimits(); len(lacks) > 0 {
 		return lacks[0]
 	}
-	return noTimesOn(queues, f, unprepared)
+	switch by {
+	case policy.MethodEDT:
+		return noTimesOn(queues, f.Features, unprepared)
+	case policy.MethodHTB:
+		return noClass(by, queues, f)
+	}
+	return ""
+}
+
+// noClass says in words why answers can not wait in a class of Weir's own, "" if they can: of all links
+// where that is named, and of one at least where it is left to Weir.
+func noClass(by policy.Method, queues map[string]Queue, f Facts) string {
+	var links []policy.Link
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		links = append(links, policy.Link{Name: name})
+	}
+	return climbWaiting(policy.Limit{Max: policy.MinRate, Method: by}, links, ground{Facts: f})
 }
 
 // someAnswers reports whether a queue among those of a policy's links keeps answers until their times.
@@ -112,15 +137,14 @@ func (w *Want) prepareTimes(explicit []Explicit, f Features) {
 
 // liveLimits chooses how the limits are held that were given beside the policy's own, and notes those of
 // explicit contracts that can not be.
-func (w *Want) liveLimits(p *policy.Policy, explicit []Explicit, f Features) []Explicit {
+func (w *Want) liveLimits(p *policy.Policy, explicit []Explicit, f Facts) []Explicit {
 	queues := make(map[string]Queue, len(w.Rungs))
 	for link, rung := range w.Rungs {
 		queues[link] = rung.Queue
 	}
 	why := ""
 	w.Live, why = LiveOn(queues, f)
-	whyNot := NoAnswers(queues, f)
-	w.Received.Follow(p, queues, f)
+	w.Received.Follow(p, queues, f.Features)
 	explicit = slices.Clone(explicit)
 	for i := range explicit {
 		name, of := explicit[i].Name, &explicit[i].Contract
@@ -128,9 +152,11 @@ func (w *Want) liveLimits(p *policy.Policy, explicit []Explicit, f Features) []E
 			of.Egress.Limit = policy.Limit{}
 			w.unheld(name, PromiseEgress, why)
 		}
-		if of.Ingress.Method == policy.MethodEDT && whyNot != "" {
-			of.Ingress.Limit = policy.Limit{}
-			w.unheld(name, PromiseIngress, whyNot)
+		if by := of.Ingress.Method; by == policy.MethodEDT || by == policy.MethodHTB {
+			if why := NoAnswers(by, queues, f); why != "" {
+				of.Ingress.Limit = policy.Limit{}
+				w.unheld(name, PromiseIngress, why)
+			}
 		}
 		*of = w.Live.Held(*of)
 	}

@@ -116,48 +116,62 @@ func TestPreparedAnswers(t *testing.T) {
 }
 
 // TestBesideTakesLinksAsTheyAre: what a group is given beside the policy has its answers wait where links keep times for others,
-// and changes no link; unless it says so.
+// or else in a class, and changes no link; unless it says so.
 func TestBesideTakesLinksAsTheyAre(t *testing.T) {
 	for _, c := range []struct {
 		others string
 		method policy.Method
-		answer bool
+		want   policy.Method
 	}{
-		{"egress: {max: 1Gbit}", policy.MethodAuto, false},
-		{"ingress: {max: 1Gbit}", policy.MethodAuto, true},
-		{"egress: {max: 1Gbit, method: edt}", policy.MethodAuto, true},
-		{"egress: {max: 1Gbit}", policy.MethodEDT, true},
-		{"ingress: {max: 1Gbit}", policy.MethodPace, false},
+		{"egress: {max: 1Gbit}", policy.MethodAuto, policy.MethodHTB},
+		{"ingress: {max: 1Gbit}", policy.MethodAuto, policy.MethodEDT},
+		{"egress: {max: 1Gbit, method: edt}", policy.MethodAuto, policy.MethodEDT},
+		{"egress: {max: 1Gbit}", policy.MethodEDT, policy.MethodEDT},
+		{"ingress: {max: 1Gbit}", policy.MethodPace, policy.MethodPace},
+		{"ingress: {max: 1Gbit}", policy.MethodHTB, policy.MethodHTB},
 	} {
 		p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], "+c.others+"}\n  set: {match: [{port: 2}], ingress: {max: 1Mbit}}\n")
 		p.Workloads[1].Beside, p.Workloads[1].Contract.Ingress.Method = true, c.method
 		w := wanted(t, p, hostOf(p), IDs{})
 		set := w.Contracts["set"].ID
-		if got := w.Rules.Arriving[set]; got != (Limit{Max: 1e6, Answers: c.answer}) || w.Links["eth0"].Rules.Contracts[set].Answers != c.answer {
+		byClass, answer := c.want == policy.MethodHTB, c.want != policy.MethodPace
+		if got := w.Rules.Arriving[set]; got.Max != 1e6 || got.Answers != answer || (got.Class != 0) != byClass || w.Links["eth0"].Rules.Contracts[set].Answers != answer {
 			t.Errorf("beside %s, %s: %s by %s", c.others, c.method, got, w.Received["set"])
 		}
-		if keeps := w.Links["eth0"].Queue.Leaf == LeafFQ; keeps != (c.answer || strings.HasPrefix(c.others, "ingress")) {
+		if n := countShares(w.Waiting.Queue.Shares); (n == 1) != byClass {
+			t.Errorf("beside %s, %s: %d classes", c.others, c.method, n)
+		}
+		if keeps := w.Links["eth0"].Queue.Leaf == LeafFQ; keeps != (c.want == policy.MethodEDT || strings.HasPrefix(c.others, "ingress")) {
 			t.Errorf("beside %s, %s: link keeps times: %v", c.others, c.method, keeps)
 		}
 	}
 }
 
-// TestNoAnswers: answers wait beside a policy whose links keep times already, and nowhere else.
+// TestNoAnswers: answers wait for their times beside a policy whose links keep those already, and in a class by links of Ethernet.
 func TestNoAnswers(t *testing.T) {
 	p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
+	weightless := hostOf(p)
+	weightless.Features.Weighs = false
 	timed, bare := Queue{Scheduler: policy.Prio, Leaf: LeafFQ}, Queue{Scheduler: policy.Prio, Leaf: LeafBFIFO}
 	for _, c := range []struct {
+		by     policy.Method
 		queues map[string]Queue
-		f      Features
+		f      Facts
 		want   string
 	}{
-		{map[string]Queue{"eth0": timed}, hostOf(p).Features, ""},
-		{map[string]Queue{"eth0": timed, "eth1": bare}, hostOf(p).Features, `link "eth1" keeps no packet until its time of departure, where the policy has no limit by edt`},
-		{nil, hostOf(p).Features, "no link keeps packets until their times of departure"},
-		{map[string]Queue{"eth0": timed}, unpaced(p).Features, "BPF programs of this kernel can not count a limit together (no atomic fetch)"},
+		{policy.MethodEDT, map[string]Queue{"eth0": timed}, hostOf(p), ""},
+		{policy.MethodEDT, map[string]Queue{"eth0": timed, "eth1": bare}, hostOf(p), `link "eth1" keeps no packet until its time of departure, where the policy has no limit by edt`},
+		{policy.MethodEDT, nil, hostOf(p), "no link keeps packets until their times of departure"},
+		{policy.MethodEDT, map[string]Queue{"eth0": timed}, unpaced(p), "BPF programs of this kernel can not count a limit together (no atomic fetch)"},
+		{policy.MethodHTB, map[string]Queue{"eth0": bare}, hostOf(p), ""},
+		{policy.MethodHTB, map[string]Queue{"eth0": bare, "tun0": bare}, hostOf(p), `link "tun0": its packets have no Ethernet header, with which they could wait elsewhere`},
+		{policy.MethodHTB, nil, hostOf(p), "no link is declared, on which what is answered could wait"},
+		{policy.MethodHTB, map[string]Queue{"eth0": bare}, weightless, "kernel has no htb that counts packets as what they stand for (htb, and size tables)"},
+		{policy.MethodHTB, map[string]Queue{"eth0": bare}, unpaced(p), "BPF programs of this kernel can not count a limit together (no atomic fetch)"},
+		{policy.MethodPace, nil, hostOf(p), ""},
 	} {
-		if got := NoAnswers(c.queues, c.f); got != c.want {
-			t.Errorf("%v: %q, want %q", c.queues, got, c.want)
+		if got := NoAnswers(c.by, c.queues, c.f); got != c.want {
+			t.Errorf("%s, %v: %q, want %q", c.by, c.queues, got, c.want)
 		}
 	}
 }
@@ -195,7 +209,7 @@ func TestLiveOnSomeLinks(t *testing.T) {
 // TestLiveOn: a queue from before keeps no times, though it might.
 func TestLiveOn(t *testing.T) {
 	p := parsed(t, "version: 1\nlinks: {eth0: {}}\nworkloads:\n  own: {match: [{port: 1}], priority: 3}\n")
-	f := unpaced(p).Features
+	f := unpaced(p)
 	for why, queues := range map[string]map[string]Queue{
 		`link "eth0" keeps no packet until its time of departure before the next weir apply`: {"eth0": {Scheduler: policy.Prio, Leaf: LeafBFIFO}},
 		"no link keeps packets until their times of departure":                               nil,
@@ -204,8 +218,52 @@ func TestLiveOn(t *testing.T) {
 			t.Errorf("%v: by %v, %s", queues, how, got)
 		}
 	}
-	f.TailCalls = false
+	f.Features.TailCalls = false
 	if how, why := LiveOn(map[string]Queue{"eth0": {Scheduler: policy.Prio, Leaf: LeafFQ}}, f); how != (Live{}) || !strings.Contains(why, "tail calls") {
 		t.Errorf("without tail calls: by %v, %s", how, why)
+	}
+}
+
+// TestGivenByClass: answers of what a process is given wait in a class, where no link keeps times for others, and where it names
+// that; it has no other's.
+func TestGivenByClass(t *testing.T) {
+	p := parsed(t, "version: 1\nlinks: {eth0: {rate: 50Mbit}, tun0: {scheduler: none}}\nworkloads:\n  own: {match: [{port: 1}], ingress: {max: 1Gbit}}\n")
+	f := hostOf(p)
+	f.Links["tun0"] = LinkFacts{Index: 3}
+	of := func(max policy.Rate, by policy.Method) policy.Contract {
+		return policy.Contract{Priority: policy.Priority{Default: policy.Unset}, Ingress: policy.Bandwidth{Limit: policy.Limit{Max: max, Method: by}}}
+	}
+	w, errs := Wanted(p, f, IDs{}, []Explicit{{"pid 1", of(2e6, "")}, {"pid 2", of(3e6, policy.MethodPace)}, {"pid 3", of(0, "")}, {"pid 4", of(4e6, policy.MethodHTB)}})
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if w.Live != (Live{policy.MethodPace, policy.MethodHTB}) {
+		t.Errorf("by %v", w.Live)
+	}
+	classes := map[uint32]string{}
+	for name, max := range map[string]policy.Rate{"own": 1e9, "pid 1": 2e6} {
+		limit := w.Rules.Arriving[w.Contracts[name].ID]
+		n, has := w.IDs.Shares[WaitingRoom][name]
+		if !has || !limit.Answers || limit.Class != (Queue{}).WrittenShare(n) || w.Waiting.Queue.Shares[n].Max != max || classes[limit.Class] != "" {
+			t.Errorf("%s: %+v in class %d of %+v", name, limit, n, w.Waiting)
+		}
+		classes[limit.Class] = name
+	}
+	if got := w.Rules.Arriving[w.Contracts["pid 2"].ID]; got != (Limit{Max: 3e6}) {
+		t.Errorf("by pace: %+v", got)
+	}
+	if n := countShares(w.Waiting.Queue.Shares); n != 2 {
+		t.Errorf("%d classes", n)
+	}
+	if got := w.Unheld["pid 4"][PromiseIngress]; got != `link "tun0": its packets have no Ethernet header, with which they could wait elsewhere` {
+		t.Errorf("where all are asked: %q", got)
+	}
+	for link, answers := range map[string]bool{"eth0": true, "tun0": false} {
+		if got := w.Links[link].Rules.Contracts[w.Contracts["pid 1"].ID]; got.Answers != answers {
+			t.Errorf("%s: %+v", link, got)
+		}
+	}
+	if !w.Live.ByClass(of(1e6, "")) || w.Live.ByClass(of(1e6, policy.MethodPace)) || w.Live.ByClass(of(0, "")) {
+		t.Error("not by what it names")
 	}
 }

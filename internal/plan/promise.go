@@ -32,14 +32,14 @@ func linkRules(p *policy.Policy, l policy.Link, q Queue, f LinkFacts, ids IDs, e
 		p.Priority = q.WrittenShare(n)
 		r.Contracts[id] = p
 	}
+	for _, e := range explicit {
+		r.Contracts[ids.Names[e.Name].ID] = PromiseOf(e.Contract, ids.Names[e.Name], link, q)
+	}
 	for name := range ids.Shares[WaitingRoom] {
 		id := ids.Names[name].ID
 		p := r.Contracts[id]
 		p.Answers = f.Ethernet
 		r.Contracts[id] = p
-	}
-	for _, e := range explicit {
-		r.Contracts[ids.Names[e.Name].ID] = PromiseOf(e.Contract, ids.Names[e.Name], link, q)
 	}
 	return r
 }

@@ -84,23 +84,12 @@ func (on ground) withoutEthernet(links []policy.Link) map[string]string {
 	return all
 }
 
-// wait are the workloads whose answers wait in a queue of ours, by name.
-func (r ReceiveRungs) wait() (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(r)) {
-		if r[name].Method == policy.MethodHTB {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // crowd has those whose number there is no class for take the next rung.
 func (r ReceiveRungs) crowd(numbers map[string]int) {
 	for name, n := range numbers {
-		if n < MaxShares {
+		if _, ours := r[name]; n < MaxShares || !ours {
 			continue
 		}
-		delete(numbers, name)
 		rung := LimitRung{Method: policy.MethodPace, Lacks: receiveLadder[len(receiveLadder)-1].lacks}
 		rung.Why = becauseOf(false, []string{fmt.Sprintf("answers of %d workloads wait already, and there is no room for more", MaxShares)})
 		r[name] = rung
@@ -164,18 +153,29 @@ func HowReceived(p *policy.Policy, f Facts) ReceiveRungs {
 		if limit == (policy.Limit{}) {
 			continue
 		}
-		free := besideAuto(w)
-		if free {
-			limit.Method = policy.MethodPace
-		}
 		rung, _ := ChooseReceive(limit, p.Links, divided, f)
-		if free {
-			rung.Why = "the best here: links do not keep times of departure, and weir set gives them no queue"
+		if besideAuto(w) {
+			rung = chooseBeside(limit, p.Links, f)
 		}
 		rung.Method = cmp.Or(rung.Method, policy.MethodPace)
 		all[w.Name] = rung
 	}
 	return all
+}
+
+// besideLadder is receiveLadder of what takes links as they are.
+var besideLadder = append([]limitStep{{policy.MethodEDT, func(policy.Limit, []policy.Link, ground) string {
+	return "links do not keep times of departure, and weir set gives them no queue"
+}, nil}}, receiveLadder[1:]...)
+
+// chooseBeside is [ChooseReceive] of what takes links as they are, and those keep no answers.
+func chooseBeside(limit policy.Limit, links []policy.Link, f Facts) LimitRung {
+	on := ground{Facts: f}
+	rung, _ := climbLimits(besideLadder, limit, links, on)
+	if rung.Method == policy.MethodHTB {
+		rung.Without = on.withoutEthernet(links)
+	}
+	return rung
 }
 
 // besideAuto reports whether a limit of what is received takes links as they are.

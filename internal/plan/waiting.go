@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/weir-net/weir/internal/fair"
@@ -24,19 +26,37 @@ type Waiting struct {
 	Drift []string // in words: where it is not as Weir builds it
 }
 
-// waitingOf is what the limits of a policy ask for whose workloads have a class there, by number.
-func waitingOf(p *policy.Policy, numbers map[string]int) Waiting {
-	q := Queue{Scheduler: policy.HTB, Rate: 8 * fair.MaxLimit, Classes: 1, Leaf: LeafBFIFO, Map: SpreadOver(1), Weighs: true}
-	for _, w := range p.Workloads {
-		n, ok := numbers[w.Name]
-		if !ok {
-			continue
+// queueAnswers gives a class to each limit whose answers wait in one, where there is room; before are
+// the numbers of the classes that there were.
+func (w *Want) queueAnswers(p *policy.Policy, explicit []Explicit, before map[string]int) {
+	limits := map[string]policy.Rate{}
+	for _, workload := range p.Workloads {
+		if w.Received[workload.Name].Method == policy.MethodHTB {
+			limits[workload.Name] = workload.Contract.Ingress.Max
 		}
+	}
+	for _, e := range explicit {
+		if of := e.Contract.Ingress; of.Max != 0 && of.Method == policy.MethodHTB {
+			limits[e.Name] = of.Max
+		}
+	}
+	numbers := number(slices.Sorted(maps.Keys(limits)), before)
+	w.Received.crowd(numbers)
+	maps.DeleteFunc(numbers, func(_ string, n int) bool { return n >= MaxShares })
+	if len(numbers) > 0 {
+		w.IDs.Shares[WaitingRoom] = numbers
+		w.Waiting = waitingOf(limits, numbers)
+	}
+}
+
+// waitingOf has a class for each limit that has a number.
+func waitingOf(limits map[string]policy.Rate, numbers map[string]int) Waiting {
+	q := Queue{Scheduler: policy.HTB, Rate: 8 * fair.MaxLimit, Classes: 1, Leaf: LeafBFIFO, Map: SpreadOver(1), Weighs: true}
+	for name, n := range numbers {
 		for len(q.Shares) <= n {
 			q.Shares = append(q.Shares, Share{})
 		}
-		limit := w.Contract.Ingress.Max
-		q.Shares[n] = Share{Max: limit - limit%8}
+		q.Shares[n] = Share{Max: limits[name] - limits[name]%8}
 	}
 	return Waiting{Queue: q.Normal()}
 }

@@ -74,11 +74,6 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 	w.VRFs = vrfsOf(p, f)
 	w.bind(p, f, explicit)
 	w.IDs.Shares, w.IDs.Toward = map[string]map[string]int{}, ids.towardNumbers(p)
-	if waiting := number(w.Received.wait(), ids.Shares[WaitingRoom]); len(waiting) > 0 {
-		w.Received.crowd(waiting)
-		w.IDs.Shares[WaitingRoom] = waiting
-		w.Waiting = waitingOf(p, waiting)
-	}
 	for _, l := range p.Links {
 		numbers := ids.shareNumbers(p, l.Name, w.LimitRungs)
 		if len(numbers) > 0 {
@@ -91,7 +86,8 @@ func Wanted(p *policy.Policy, f Facts, ids IDs, explicit []Explicit) (*Want, []p
 		w.Before[l.Name] = f.Links[l.Name].Root
 	}
 	w.prepareTimes(explicit, f.Features)
-	explicit = w.liveLimits(p, explicit, f.Features)
+	explicit = w.liveLimits(p, explicit, f)
+	w.queueAnswers(p, explicit, ids.Shares[WaitingRoom])
 	charged := w.Received.named(w.LimitRungs.outsideClasses(p))
 	for _, l := range p.Links {
 		rung, own := w.Rungs[l.Name], ownRungs(l, f)

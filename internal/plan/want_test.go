@@ -30,12 +30,12 @@ func TestWanted(t *testing.T) {
 		"eth0": {
 			Unclaimed: {Priority: htb(3)}, Unclassified: {Priority: htb(3)}, LadderID: {Priority: htb(0)}, LadderID + 15: {Priority: htb(7)},
 			ssh.ID: {Priority: htb(7), Serial: ssh.Serial, Limited: true}, batch.ID: {Priority: htb(2), Serial: batch.Serial}, set.ID: {Priority: htb(5), Serial: set.Serial},
-			held.ID: {Priority: Keep, Serial: held.Serial, Limited: true}, below.ID: {Priority: Keep, Serial: below.Serial, Limited: true}, gets.ID: {Priority: Keep, Serial: gets.Serial},
+			held.ID: {Priority: Keep, Serial: held.Serial, Limited: true}, below.ID: {Priority: Keep, Serial: below.Serial, Limited: true}, gets.ID: {Priority: Keep, Serial: gets.Serial, Answers: true},
 		},
 		"eth1": {
 			Unclaimed: {Priority: Keep}, Unclassified: {Priority: Keep}, LadderID: {Priority: 0}, LadderID + 15: {Priority: 15},
 			ssh.ID: {Priority: 15, Serial: ssh.Serial, Limited: true}, batch.ID: {Priority: 2, Serial: batch.Serial}, set.ID: {Priority: 11, Serial: set.Serial},
-			held.ID: {Priority: Keep, Serial: held.Serial, Limited: true}, below.ID: {Priority: Keep, Serial: below.Serial, Limited: true}, gets.ID: {Priority: Keep, Serial: gets.Serial},
+			held.ID: {Priority: Keep, Serial: held.Serial, Limited: true}, below.ID: {Priority: Keep, Serial: below.Serial, Limited: true}, gets.ID: {Priority: Keep, Serial: gets.Serial, Answers: true},
 		},
 	} {
 		got := w.Links[link].Rules
@@ -52,7 +52,7 @@ func TestWanted(t *testing.T) {
 	if diff := cmp.Diff(map[ContractID]Limit{ssh.ID: {Max: 20_000_000}, held.ID: {Max: 64_000}, below.ID: {Max: 70_000}}, w.Rules.Limits); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[ContractID]Limit{held.ID: {Max: 64_008}, gets.ID: {Max: 80_000}}, w.Rules.Arriving); diff != "" || !w.Receives {
+	if diff := cmp.Diff(map[ContractID]Limit{held.ID: {Max: 64_008}, gets.ID: {Max: 80_000, Answers: true, Class: Queue{}.WrittenShare(0)}}, w.Rules.Arriving); diff != "" || !w.Receives {
 		t.Errorf("what sockets receive is held: %v %s", w.Receives, diff)
 	}
 	if _, ok := w.Contracts["music"]; ok {
