@@ -30,12 +30,23 @@ static __always_inline bool answers_wait(struct paced *p, __u64 now)
 }
 
 /*
+ * takes_more says whether what came lately is more than a limit brings, by 1/64 of what its bucket of streams collects, which
+ * is about what a line holds: votes tell that a tick later, in which a neighbour sends all of the bucket.
+ */
+static __always_inline bool takes_more(struct budget *b, __u64 now)
+{
+	__u64 full = b->stream_depth - b->stream_depth / 64;
+
+	return now > full && *(volatile __u64 *)&b->streams_paid > (now - full) * FRACTION;
+}
+
+/*
  * is_reached says whether all that a limit lets through is used, or nearly: else what is acknowledged need not wait, and what
  * has waited is told now.
  */
-static __always_inline bool is_reached(struct budget *b)
+static __always_inline bool is_reached(struct budget *b, __u64 now)
 {
-	if (b && *(volatile __u64 *)&b->load >= b->unit - b->unit / 8)
+	if (b && (*(volatile __u64 *)&b->load >= b->unit - b->unit / 8 || takes_more(b, now)))
 		return true;
 	if (b && b->wait)
 		b->wait = 0;
@@ -45,7 +56,7 @@ static __always_inline bool is_reached(struct budget *b)
 /* may_wait says whether a packet is one of those that wait, of a connection in whose limit they do. */
 static __always_inline bool may_wait(struct __sk_buff *skb, struct paced *p)
 {
-	return is_reached(budget_of(p->line)) && skb->len <= OWN_LENGTH && acknowledges(skb);
+	return is_reached(budget_of(p->line), p->answered) && skb->len <= OWN_LENGTH && acknowledges(skb);
 }
 
 /*

@@ -246,6 +246,9 @@ enum waiting {
 /* As a link it stands for what sockets receive, by whichever. */
 #define AT_SOCKETS 0xffffffff
 
+/* So many parts of a nanosecond are the unit of what is paid in a bucket. */
+#define FRACTION 16
+
 /*
  * One limit and what is known of the flows below it. User space sets the first
  * twenty-two and then reads only. A limit of packets counts each as a full segment, so
