@@ -142,11 +142,12 @@ func TestAnswersWaitForTheirOwn(t *testing.T) {
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.apply(t, b.answering(group, limit))
-	b.asksBeside32(t, dir, limit)
+	b.asksBeside32(t, dir, limit, true)
 }
 
-// asksBeside32 fails where a request takes longer beside 32 streams below a limit in Mbit/s than that allows.
-func (b *bench) asksBeside32(t *testing.T, dir string, limit uint64) {
+// asksBeside32 fails where 32 streams have more than a limit in Mbit/s, or, where that is to be judged, a request takes longer
+// beside them than 1.5 times what it takes alone.
+func (b *bench) asksBeside32(t *testing.T, dir string, limit uint64, judged bool) {
 	t.Helper()
 	ctx := context.Background()
 	receiver, bulk, asks := worker(t, b.here, dir), worker(t, b.there, ""), worker(t, b.there, "")
@@ -190,7 +191,7 @@ func (b *bench) asksBeside32(t *testing.T, dir string, limit uint64) {
 	if runtime.NumCPU() == 1 {
 		turn = float64(20 * time.Microsecond)
 	}
-	if quiet := 2 * time.Millisecond; alone.P99 < quiet && median(p99) > 1.5*float64(alone.P99)+turn {
+	if quiet := 2 * time.Millisecond; judged && alone.P99 < quiet && median(p99) > 1.5*float64(alone.P99)+turn {
 		t.Errorf("one in a hundred requests takes longer than %v, and alone %v", time.Duration(median(p99)), alone.P99)
 	}
 }

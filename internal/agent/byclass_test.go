@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-net/weir/internal/kernel/tc"
+	"github.com/weir-net/weir/internal/lab/traffic"
 	"github.com/weir-net/weir/internal/plan"
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
@@ -144,7 +146,40 @@ func TestClassLetsRequestsPass(t *testing.T) {
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.apply(t, b.byClass(group, limit, ""))
-	b.asksBeside32(t, dir, limit)
+	b.asksBeside32(t, dir, limit, testutil.VirtualClock()) // a machine with others beside it tells of those
+}
+
+// TestClassBegins: one connection begins, again and again, and nothing of it is dropped: what it sends while no vote tells of it is
+// found in the bucket.
+func TestClassBegins(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
+	const limit = 100 // Mbit/s
+	ctx := context.Background()
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.apply(t, b.byClass(group, limit, ""))
+	receiver, bulk := worker(t, b.here, dir), worker(t, b.there, "")
+	to := traffic.Where{To: netip.AddrPortFrom(b.link.IPv4.Addr(), 5301)}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(receiver.Receive(ctx, to.To))
+	for range 12 {
+		do(bulk.Send(ctx, to, 1))
+		time.Sleep(300 * time.Millisecond)
+		again := resent(t, bulk)
+		_, err := bulk.Stop(ctx)
+		do(err)
+		h := b.heldNow(t)
+		t.Logf("%d packets dropped so far, sent again %+v", h.Dropped, again)
+		if h.Dropped != 0 {
+			t.Fatalf("%d packets were dropped", h.Dropped)
+		}
+		time.Sleep(700 * time.Millisecond) // it begins anew
+	}
 }
 
 // TestClassCountsAll: datagrams, and the acknowledgements that a connection gets which sends, are part of the limit, though they
