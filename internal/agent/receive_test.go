@@ -291,6 +291,17 @@ func (b *bench) giver(t *testing.T, kind string, pid uint32, group string) (set 
 	return groupSetName(of), func(terms Terms) error { return b.SetGroup(ctx, of, terms) }, func() error { return b.ClearGroup(ctx, of) }
 }
 
+// downloading has a client of the bench's host download at a bitrate, in a cgroup, and returns its giver when it does.
+func (b *bench) downloading(t *testing.T, kind, bitrate string) (give func(Terms) error, takeBack func() error) {
+	t.Helper()
+	dir, group := b.makeCgroup(t, "held")
+	b.iperfServer(t, 5201)
+	cmd := start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "120", "--bitrate", bitrate)
+	_, give, takeBack = b.giver(t, kind, uint32(cmd.Process.Pid), group)
+	untilBusy(t, b.downloaded)
+	return give, takeBack
+}
+
 func selector(t *testing.T, group string) policy.Selector {
 	t.Helper()
 	cgroup, err := policy.ParseCgroup(group)

@@ -23,13 +23,9 @@ func TestSetAnswers(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			dir, group := b.makeCgroup(t, "held")
-			b.iperfServer(t, 5201)
 			bare := b.timed("{}", "  other: {match: [{port: 9}], priority: 3}\n")
 			b.apply(t, bare)
-			cmd := start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "90", "--bitrate", "40M")
-			_, give, _ := b.giver(t, name, uint32(cmd.Process.Pid), group)
-			untilBusy(t, b.downloaded)
+			give, _ := b.downloading(t, name, "40M")
 			most := limit
 			waits, asks := Terms{MaxIngress: &most, ByIngress: policy.MethodEDT}, Terms{MaxIngress: &most, ByIngress: policy.MethodPace}
 			if err := give(waits); !errors.Is(err, ErrNoTimes) || !strings.Contains(err.Error(), b.link.Name) {

@@ -33,13 +33,9 @@ func TestSetByClass(t *testing.T) {
 	for _, name := range []string{"process", "cgroup"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			dir, group := b.makeCgroup(t, "held")
-			b.iperfServer(t, 5201)
 			text := b.timed("{scheduler: none}", "  other: {match: [{port: 9}], priority: 3}\n")
 			b.apply(t, text)
-			cmd := start(t, b.here, dir, nil, "iperf3", "--client", b.far.IPv4.Addr().String(), "--port", "5201", "--reverse", "--time", "120", "--bitrate", "60M")
-			_, give, takeBack := b.giver(t, name, uint32(cmd.Process.Pid), group)
-			untilBusy(t, b.downloaded)
+			give, takeBack := b.downloading(t, name, "60M")
 			do := func(terms Terms) {
 				t.Helper()
 				if err := give(terms); err != nil {
