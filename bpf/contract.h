@@ -287,7 +287,7 @@ struct budget {
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 offered;	   /* when the limit will have brought what handshakes offered, ns */
 	__u64 spaced;	   /* when the next connection has its turn to answer, where answers wait, ns */
-	__u64 unheld;	   /* bytes that came and that no acknowledgement stands for which waits */
+	__s64 unheld;	   /* bytes that came and that no acknowledgement stands for which waits; less than none where two took them */
 	__u64 wait;	   /* how long the latest acknowledgement waited in its class, ns */
 	__u64 total;	   /* bytes before the running tick */
 	__u64 window;	   /* when the running window began, ns */

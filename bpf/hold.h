@@ -263,7 +263,7 @@ static __always_inline bool all_prepaid(struct load *l)
  */
 static __always_inline void owe(struct budget *b, __u64 bytes)
 {
-	if (b->device && once(&b->unheld) < b->limit / 32)
+	if (b->device && *(volatile __s64 *)&b->unheld < (__s64)(b->limit / 32))
 		__sync_fetch_and_add(&b->unheld, bytes);
 }
 

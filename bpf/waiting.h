@@ -34,11 +34,16 @@ static __always_inline __s32 units_of(__s32 bytes)
 	return units < WAITING_UNITS ? units : WAITING_UNITS;
 }
 
-/* unheld_in is for how much an acknowledgement stands beside what its connection got, bytes. */
+/*
+ * unheld_in is for how much an acknowledgement stands beside what its connection got, bytes. Where two CPUs take the same,
+ * there is less than nothing until as much has come again.
+ */
 static __always_inline __u32 unheld_in(struct budget *b)
 {
-	__u64 bytes = b ? *(volatile __u64 *)&b->unheld : 0;
+	__s64 bytes = b ? *(volatile __s64 *)&b->unheld : 0;
 
+	if (bytes <= 0)
+		return 0;
 	return bytes < WAITING_UNITS << WAITING_UNIT ? bytes : WAITING_UNITS << WAITING_UNIT;
 }
 
@@ -66,7 +71,7 @@ static __always_inline int line_up(struct __sk_buff *skb, int go_on)
 		return go_on;
 	}
 	if (b)
-		__sync_fetch_and_add(&b->unheld, -(__u64)unheld);
+		__sync_fetch_and_add(&b->unheld, -(__s64)unheld);
 	__sync_fetch_and_add(&p->unanswered, (__s32)unheld - (units << WAITING_UNIT));
 	skb->priority = p->class;
 	return bpf_redirect(p->device, 0);

@@ -182,6 +182,43 @@ func TestClassBegins(t *testing.T) {
 	}
 }
 
+// TestClassOfMany: 32 connections begin again and again, acknowledged by all CPUs at once, and the limit goes on to be what comes.
+// Where two took the same of what nobody stands for, all that came later had a sixth of it.
+func TestClassOfMany(t *testing.T) {
+	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
+	const limit = 1000 // Mbit/s
+	ctx := context.Background()
+	b := newBench(t)
+	dir, group := b.makeCgroup(t, "held")
+	b.apply(t, b.byClass(group, limit, ""))
+	receiver, bulk := worker(t, b.here, dir), worker(t, b.there, "")
+	to := traffic.Where{To: netip.AddrPortFrom(b.link.IPv4.Addr(), 5301)}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(receiver.Receive(ctx, to.To))
+	for range 8 {
+		do(bulk.Send(ctx, to, 32))
+		time.Sleep(300 * time.Millisecond)
+		before, err := receiver.Received(ctx)
+		do(err)
+		time.Sleep(500 * time.Millisecond)
+		after, err := receiver.Received(ctx)
+		do(err)
+		_, err = bulk.Stop(ctx)
+		do(err)
+		mbit := float64(after.Bytes-before.Bytes) * 8e3 / float64(after.At-before.At)
+		t.Logf("%.0f Mbit/s", mbit)
+		if mbit < limit/2 { // a busy machine may have less than all
+			t.Fatalf("%.0f of %d Mbit/s", mbit, limit)
+		}
+		time.Sleep(700 * time.Millisecond)
+	}
+}
+
 // TestClassCountsAll: datagrams, and the acknowledgements that a connection gets which sends, are part of the limit, though they
 // are answered by nothing that waits: what else comes is so much less, and nothing of it is sent again.
 func TestClassCountsAll(t *testing.T) {

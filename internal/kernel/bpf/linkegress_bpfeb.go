@@ -44,7 +44,7 @@ type linkEgressBudget struct {
 	StreamsPaid uint64
 	Offered     uint64
 	Spaced      uint64
-	Unheld      uint64
+	Unheld      int64
 	Wait        uint64
 	Total       uint64
 	Window      uint64
