@@ -149,74 +149,67 @@ func TestClassLetsRequestsPass(t *testing.T) {
 	b.asksBeside32(t, dir, limit, testutil.VirtualClock()) // a machine with others beside it tells of those
 }
 
-// TestClassBegins: one connection begins, again and again, and nothing of it is dropped: what it sends while no vote tells of it is
-// found in the bucket.
-func TestClassBegins(t *testing.T) {
+// beginByClass has connections of a peer begin again and again below a limit in Mbit/s whose acknowledgements wait in a class, and
+// looks at each time while they go on, 300 ms later.
+func beginByClass(t *testing.T, limit, flows, times int, look func(b *bench, receiver, bulk *traffic.Worker) error) {
+	t.Helper()
 	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
-	const limit = 100 // Mbit/s
 	ctx := context.Background()
 	b := newBench(t)
 	dir, group := b.makeCgroup(t, "held")
 	b.apply(t, b.byClass(group, limit, ""))
 	receiver, bulk := worker(t, b.here, dir), worker(t, b.there, "")
 	to := traffic.Where{To: netip.AddrPortFrom(b.link.IPv4.Addr(), 5301)}
-	do := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+	err := receiver.Receive(ctx, to.To)
+	for n := 0; n < times && err == nil; n++ {
+		if err = bulk.Send(ctx, to, flows); err == nil {
+			time.Sleep(300 * time.Millisecond)
+			err = look(b, receiver, bulk)
+		}
+		if err == nil {
+			_, err = bulk.Stop(ctx)
+			time.Sleep(700 * time.Millisecond) // they begin anew
 		}
 	}
-	do(receiver.Receive(ctx, to.To))
-	for range 12 {
-		do(bulk.Send(ctx, to, 1))
-		time.Sleep(300 * time.Millisecond)
-		again := resent(t, bulk)
-		_, err := bulk.Stop(ctx)
-		do(err)
-		h := b.heldNow(t)
-		t.Logf("%d packets dropped so far, sent again %+v", h.Dropped, again)
-		if h.Dropped != 0 {
-			t.Fatalf("%d packets were dropped", h.Dropped)
-		}
-		time.Sleep(700 * time.Millisecond) // it begins anew
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
-// TestClassOfMany: 32 connections begin again and again, acknowledged by all CPUs at once, and the limit goes on to be what comes.
-// Where two took the same of what nobody stands for, all that came later had a sixth of it.
-func TestClassOfMany(t *testing.T) {
-	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
-	const limit = 1000 // Mbit/s
-	ctx := context.Background()
-	b := newBench(t)
-	dir, group := b.makeCgroup(t, "held")
-	b.apply(t, b.byClass(group, limit, ""))
-	receiver, bulk := worker(t, b.here, dir), worker(t, b.there, "")
-	to := traffic.Where{To: netip.AddrPortFrom(b.link.IPv4.Addr(), 5301)}
-	do := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+// TestClassBegins: one connection begins, and nothing of it is dropped: what it sends while no vote tells of it is found in the
+// bucket.
+func TestClassBegins(t *testing.T) {
+	beginByClass(t, 100, 1, 12, func(b *bench, _, bulk *traffic.Worker) error {
+		again, h := resent(t, bulk), b.heldNow(t)
+		t.Logf("%d packets dropped so far, sent again %+v", h.Dropped, again)
+		if h.Dropped != 0 {
+			return fmt.Errorf("%d packets were dropped", h.Dropped)
 		}
-	}
-	do(receiver.Receive(ctx, to.To))
-	for range 8 {
-		do(bulk.Send(ctx, to, 32))
-		time.Sleep(300 * time.Millisecond)
-		before, err := receiver.Received(ctx)
-		do(err)
+		return nil
+	})
+}
+
+// TestClassOfMany: 32 connections begin, acknowledged by all CPUs at once, and the limit goes on to be what comes. Where two took
+// the same of what nobody stands for, all that came later had a sixth of it.
+func TestClassOfMany(t *testing.T) {
+	const limit = 1000 // Mbit/s
+	beginByClass(t, limit, 32, 8, func(_ *bench, receiver, _ *traffic.Worker) error {
+		before, err := receiver.Received(t.Context())
+		if err != nil {
+			return err
+		}
 		time.Sleep(500 * time.Millisecond)
-		after, err := receiver.Received(ctx)
-		do(err)
-		_, err = bulk.Stop(ctx)
-		do(err)
+		after, err := receiver.Received(t.Context())
+		if err != nil {
+			return err
+		}
 		mbit := float64(after.Bytes-before.Bytes) * 8e3 / float64(after.At-before.At)
 		t.Logf("%.0f Mbit/s", mbit)
 		if mbit < limit/2 { // a busy machine may have less than all
-			t.Fatalf("%.0f of %d Mbit/s", mbit, limit)
+			return fmt.Errorf("%.0f of %d Mbit/s", mbit, limit)
 		}
-		time.Sleep(700 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // TestClassCountsAll: datagrams, and the acknowledgements that a connection gets which sends, are part of the limit, though they
