@@ -28,9 +28,9 @@ func (c *cli) labRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [--rate RATE] [--repetitions N] [--scheduler NAME] [-o PAGE] [--keep FILE] [--json] NAME",
 		Short: "Run a lab: a table, and a page with plots",
-		Long: `Run a lab. It takes from one minute to fifteen, prints a table and writes one HTML page
-with plots, the environment and the raw data that needs nothing else. Exit code 5 says
-that the lab did not show what it should. With --json the result alone goes to
+		Long: `Run a lab. It takes from one minute to half an hour, prints a table and writes one HTML
+page with plots, the environment and the raw data that needs nothing else. Exit code 5
+says that the lab did not show what it should. With --json the result alone goes to
 standard output, and a page is written only where -o says so.`,
 		Example: `  sudo weir lab run ssh
   sudo weir lab run ssh --rate 1Gbit -o ssh.html

@@ -119,7 +119,7 @@ func find(name string) (experiment, error) {
 }
 
 // Run makes one experiment and returns what came out. It takes from one minute to
-// fifteen with its defaults. When ctx ends it stops, cleans up and returns the
+// half an hour with its defaults. When ctx ends it stops, cleans up and returns the
 // context's error; ErrUnknown says that there is no such lab.
 func Run(ctx context.Context, name string, o Options) (report.Result, error) {
 	e, err := find(name)

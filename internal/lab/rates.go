@@ -68,6 +68,8 @@ type ratesLab struct {
 	receives  string // and of who receives
 	wires     []rateWire
 	from, far *hosts.Host
+
+	guard *traffic.Worker // watches the CPUs, where it may
 }
 
 type rateWire struct {
@@ -163,12 +165,30 @@ func (l *ratesLab) build(ctx context.Context) (err error) {
 	if l.receives, err = l.employ(l.far, "receives", &l.receiver); err != nil {
 		return err
 	}
+	if err := l.postGuard(ctx); err != nil {
+		return err
+	}
 	for _, w := range l.wires {
 		if err := l.receiver.Receive(ctx, w.to.To); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// postGuard has the CPUs watched, where processes may go before all others.
+func (l *ratesLab) postGuard(ctx context.Context) error {
+	guard, err := traffic.StartWorker(l.from.Netns(), "")
+	if guard, err = closing(l.session, guard, err); err != nil {
+		return err
+	}
+	if err := guard.Watch(ctx); err != nil {
+		l.warn("it can not be told when a CPU is away: %v", err)
+		return nil
+	}
+	_, err = guard.Watched(ctx)
+	l.guard = guard
+	return err
 }
 
 // policy is that of an arm on the wire of a rate.

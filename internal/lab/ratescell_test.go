@@ -5,34 +5,9 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weir-net/weir/internal/policy"
 )
-
-func TestSettled(t *testing.T) {
-	change := time.Unix(1000, 0)
-	for name, c := range map[string]struct {
-		off  func(ms float64) float64 // by when the window begins
-		want float64
-	}{
-		"at once":          {func(float64) float64 { return 4.9 }, 0},
-		"after 200 ms":     {func(ms float64) float64 { return map[bool]float64{true: -40, false: 1}[ms < 200] }, 200},
-		"too much at once": {func(ms float64) float64 { return map[bool]float64{true: 30, false: 0}[ms < 20] }, 20},
-		"it comes back":    {func(ms float64) float64 { return map[bool]float64{true: 6, false: 0}[ms > 495 && ms < 505] }, 510},
-		"never":            {func(float64) float64 { return -6 }, 1000},
-	} {
-		got := settled(func(from, to time.Time) float64 {
-			if to.Sub(from) != rateSpan {
-				t.Errorf("%s: a window of %v", name, to.Sub(from))
-			}
-			return c.off(float64(from.Sub(change)) / float64(time.Millisecond))
-		}, change)
-		if got != c.want {
-			t.Errorf("%s: settled after %g ms, want %g", name, got, c.want)
-		}
-	}
-}
 
 func TestJain(t *testing.T) {
 	for name, c := range map[string]struct {

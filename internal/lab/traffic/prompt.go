@@ -44,7 +44,7 @@ func (p prompt) Read(data []byte) (int, error) {
 // cgroup may have none, before all others.
 func hurry() error {
 	runtime.LockOSThread()
-	err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	err := realTime(0)
 	if errors.Is(err, unix.EPERM) {
 		err = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
 	}
@@ -52,6 +52,11 @@ func hurry() error {
 		return fmt.Errorf("a thread's priority: %w", err)
 	}
 	return nil
+}
+
+// realTime puts a thread (0: the caller's) before all that has no priority in real time.
+func realTime(thread int) error {
+	return unix.SchedSetAttr(thread, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 }
 
 // urgent has all threads of this process go before all others where that is allowed, for good: what it measures is the
@@ -64,7 +69,7 @@ func urgent() {
 	}
 	for _, t := range tasks { // threads that begin later have it from these
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			_ = unix.SchedSetAttr(id, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+			_ = realTime(id)
 		}
 	}
 }

@@ -172,28 +172,18 @@ func onThread(done chan<- error, ordinary bool, fn func() error) {
 		}
 		if !ordinary {
 			// Before all other work on that CPU, where this is allowed: else that is measured.
-			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+			_ = realTime(0)
 		}
 		done <- fn()
 	}()
 }
 
 func pin() error {
-	var may, one unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &may); err != nil {
-		return fmt.Errorf("read CPUs: %w", err)
+	all, err := cpus()
+	if err != nil {
+		return err
 	}
-	last := 0
-	for cpu := range len(may) * 64 {
-		if may.IsSet(cpu) {
-			last = cpu
-		}
-	}
-	one.Set(last)
-	if err := unix.SchedSetaffinity(0, &one); err != nil {
-		return fmt.Errorf("stay on CPU %d: %w", last, err)
-	}
-	return nil
+	return stayOn(all[len(all)-1])
 }
 
 // ask has a turn on the client's side.

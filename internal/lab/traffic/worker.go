@@ -30,7 +30,7 @@ type Worker struct {
 
 // An order is a line to the worker, an answer one from it.
 type order struct {
-	Verb       string        `json:"verb"` // send, flood, alternate, stuff, stop, resent, connect, ask, move, talk, speak, hang up, echo, receive, received, pass or passed
+	Verb       string        `json:"verb"` // send, flood, alternate, stuff, stop, resent, connect, ask, move, talk, speak, hang up, echo, receive, received, pass, passed, watch or watched
 	To         string        `json:"to,omitempty"`
 	Other      string        `json:"other,omitempty"`   // where every other turn goes
 	Senders    int           `json:"senders,omitempty"` // streams, or sockets of a flood
@@ -45,13 +45,14 @@ type order struct {
 }
 
 type answer struct {
-	Error    string   `json:"error,omitempty"`
-	Sent     uint64   `json:"sent,omitempty"` // bytes or datagrams that the kernel took
-	Resent   Resent   `json:"resent,omitzero"`
-	Latency  Latency  `json:"latency,omitzero"`
-	Spoken   []Spoken `json:"spoken,omitempty"`
-	Passed   []Passed `json:"passed,omitempty"`
-	Received Received `json:"received,omitzero"`
+	Error    string    `json:"error,omitempty"`
+	Sent     uint64    `json:"sent,omitempty"` // bytes or datagrams that the kernel took
+	Resent   Resent    `json:"resent,omitzero"`
+	Latency  Latency   `json:"latency,omitzero"`
+	Spoken   []Spoken  `json:"spoken,omitempty"`
+	Passed   []Passed  `json:"passed,omitempty"`
+	Received Received  `json:"received,omitzero"`
+	Absences []Absence `json:"absences,omitempty"`
 }
 
 // StartWorker starts a worker that is born in a cgroup (a v2 directory; ""
@@ -191,6 +192,18 @@ func (w *Worker) Pass(ctx context.Context, where Where, every time.Duration) err
 func (w *Worker) Passed(ctx context.Context) ([]Passed, error) {
 	a, err := w.ask(ctx, order{Verb: "passed"})
 	return a.Passed, err
+}
+
+// Watch makes the worker keep a Vigil, which begins anew where there is one.
+func (w *Worker) Watch(ctx context.Context) error {
+	_, err := w.ask(ctx, order{Verb: "watch"})
+	return err
+}
+
+// Watched ends the vigil, and returns what it saw.
+func (w *Worker) Watched(ctx context.Context) ([]Absence, error) {
+	a, err := w.ask(ctx, order{Verb: "watched"})
+	return a.Absences, err
 }
 
 // Stop ends what Send, Flood or Stuff began and returns how many bytes, or datagrams, the

@@ -25,6 +25,7 @@ func WorkerMain(stdin io.Reader, stdout, stderr io.Writer) int {
 		w.leave()
 		_ = w.hangUp()
 		_ = w.passed()
+		_ = w.watched()
 		for _, e := range w.echoes {
 			_ = e.Close()
 		}
@@ -55,6 +56,7 @@ type worker struct {
 	talks   []*Talk
 	echoes  []io.Closer
 	ways    []*Passage
+	vigil   *Vigil
 
 	receivers []*Receiver
 }
@@ -88,6 +90,11 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 		err = w.pass(ctx, o)
 	case "passed":
 		a.Passed = w.passed()
+	case "watch":
+		_ = w.watched()
+		w.vigil, err = KeepVigil()
+	case "watched":
+		a.Absences = w.watched()
 	case "resent":
 		if w.streams != nil {
 			a.Resent = w.streams.Resent()
@@ -249,6 +256,14 @@ func (w *worker) passed() (all []Passed) {
 	}
 	w.ways = nil
 	return all
+}
+
+func (w *worker) watched() (away []Absence) {
+	if w.vigil != nil {
+		away = w.vigil.End()
+	}
+	w.vigil = nil
+	return away
 }
 
 func (w *worker) hangUp() (err error) {
