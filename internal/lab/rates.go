@@ -69,7 +69,9 @@ type ratesLab struct {
 	wires     []rateWire
 	from, far *hosts.Host
 
-	guard *traffic.Worker // watches the CPUs, where it may
+	guard     *traffic.Worker // watches the CPUs, where it may
+	disturbed int             // windows in which a CPU was away for too long
+	undecided int             // of these those that count, as each try was one
 }
 
 type rateWire struct {

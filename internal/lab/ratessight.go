@@ -96,6 +96,18 @@ func (l *ratesLab) note(seen rateSight, arm string, wire int, kind rateKind, lim
 	judged("highest_"+name, "%", most, unseen)
 }
 
+// aside begins the names of metrics of what was set aside.
+const aside = "aside_"
+
+// setAside notes what was seen in vain.
+func (l *ratesLab) setAside(seen rateSight, arm string, wire int, kind rateKind, limit policy.Rate) {
+	name := kind.name + "_" + l.rateName(wire)
+	l.measured(arm, aside+name, "%", seen.part(seen.counted, seen.counted.Add(l.window), limit))
+	if kind.streams > 0 {
+		l.measured(arm, aside+"retransmits_"+name, "", float64(seen.again.Segments))
+	}
+}
+
 // draw has what got through in each 100 ms drawn, until the window is over and most of several streams have stopped.
 func (l *ratesLab) draw(seen rateSight, arm string, wire int, kind rateKind, limit policy.Rate, repetition int) {
 	s := report.Series{
