@@ -85,6 +85,7 @@ func (l *ratesLab) describe() {
 	add("first_", "First 100 ms: ", streaming...)
 	add(aside, "Set aside, as a CPU was away: ", rateKinds...)
 	add(aside+"retransmits_", "Sent again in that: ", streaming...)
+	add(aside+"retransmits_needless_", "Of that what had arrived: ", streaming...)
 	for _, m := range about.Metrics {
 		if strings.HasPrefix(m.Name, "settled_") || strings.HasPrefix(m.Name, "highest_") {
 			about.Metrics = append(about.Metrics, report.Label{Name: "away_" + m.Name, Text: "Of that unseen, as a CPU was away: " + strings.ToLower(m.Text[:1]) + m.Text[1:]})

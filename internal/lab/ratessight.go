@@ -105,6 +105,7 @@ func (l *ratesLab) setAside(seen rateSight, arm string, wire int, kind rateKind,
 	l.measured(arm, aside+name, "%", seen.part(seen.counted, seen.counted.Add(l.window), limit))
 	if kind.streams > 0 {
 		l.measured(arm, aside+"retransmits_"+name, "", float64(seen.again.Segments))
+		l.measured(arm, aside+"retransmits_needless_"+name, "", float64(seen.again.Needless))
 	}
 }
 
