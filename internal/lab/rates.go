@@ -69,9 +69,7 @@ type ratesLab struct {
 	wires     []rateWire
 	from, far *hosts.Host
 
-	guard     *traffic.Worker // watches the CPUs, where it may
-	disturbed int             // windows in which a CPU was away for too long
-	undecided int             // of these those that count, as each try was one
+	guard *traffic.Worker // watches the CPUs, where it may
 }
 
 type rateWire struct {

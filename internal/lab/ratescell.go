@@ -15,8 +15,6 @@ const (
 	rateSettle = time.Second
 	// rateSpan is the window of which none may have much more than the limit.
 	rateSpan = 100 * time.Millisecond
-	// mayDiffer is by how much what gets through may differ from a limit, in per cent.
-	mayDiffer = 1
 	// rateLook is from one reading of the receiver's count to the next.
 	rateLook = 10 * time.Millisecond
 	// soon is within what time a limit is to be met, and for so long it is looked whether it stays so.
@@ -47,31 +45,17 @@ func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind
 	return l.under(ctx, arm, wire, limit, func() error { return l.measure(ctx, arm, wire, kind, limit, repetition) })
 }
 
-// tries is how often a cell is measured at most.
-const tries = 3
-
-// measure runs the traffic below its limit and notes what got through. Where a CPU was away for as much of the window as the
-// limit may be off it begins anew, whatever got through; that is told as what was set aside.
+// measure runs the traffic below its limit and notes what got through.
 func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateKind, limit policy.Rate, repetition int) error {
-	for try := 1; ; try++ {
-		seen, err := l.observe(ctx, arm, wire, kind, limit)
-		if err != nil {
-			return err
-		}
-		if seen.away.within(seen.counted, seen.counted.Add(l.window)) >= l.window*mayDiffer/100 {
-			l.disturbed++
-			if try < tries {
-				l.setAside(seen, arm, wire, kind, limit)
-				continue
-			}
-			l.undecided++
-		}
-		l.note(seen, arm, wire, kind, limit)
-		if l.fine(limit, kind) {
-			l.draw(seen, arm, wire, kind, limit, repetition)
-		}
-		return nil
+	seen, err := l.observe(ctx, arm, wire, kind, limit)
+	if err != nil {
+		return err
 	}
+	l.note(seen, arm, wire, kind, limit)
+	if l.fine(limit, kind) {
+		l.draw(seen, arm, wire, kind, limit, repetition)
+	}
+	return nil
 }
 
 // findFastest finds the fastest limit that this host carries: from what passes without one on, less and less

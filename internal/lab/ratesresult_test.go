@@ -76,22 +76,3 @@ func TestRatesClaims(t *testing.T) {
 		}
 	}
 }
-
-// What was set aside is told, and excuses nothing that was sent again.
-func TestRatesSetAside(t *testing.T) {
-	l := ratesJudged(t, nil)
-	l.result.Claims = nil
-	l.arms, l.disturbed, l.undecided = []string{ofSender, ofContainer, ofReceiver}, 5, 2
-	l.measured(ofSender, aside+"tcp_32_10mbit", "%", 94)
-	l.measured(ofContainer, aside+"retransmits_tcp_32_10mbit", "", 1)
-	l.conclude()
-	if got, want := verdicts(l.result.Claims), "kept kept kept kept kept broken kept kept"; got != want {
-		t.Errorf("%s, want %s: %+v", got, want, l.result.Claims)
-	}
-	if !strings.Contains(l.result.About.Summary, "for 1 % of them: 3 were.") {
-		t.Errorf("it does not say how often: %s", l.result.About.Summary)
-	}
-	if last := l.result.Warnings[len(l.result.Warnings)-1]; !strings.HasPrefix(last, "2 windows count though a CPU was away for 1 % of them") {
-		t.Errorf("warned of %q", last)
-	}
-}

@@ -114,11 +114,10 @@ func (l *ratesLab) again(ctx context.Context) (all traffic.Resent, err error) {
 	return all, err
 }
 
-// quiet waits until nothing arrives any more: of 32 flows that a bucket drops from, one may have lost its last segment so
-// often that its next try is ten seconds away.
+// quiet waits until nothing arrives any more.
 func (l *ratesLab) quiet(ctx context.Context) error {
 	last, err := l.receiver.Received(ctx)
-	for range 400 {
+	for range 100 {
 		if err == nil {
 			err = pause(ctx, 50*time.Millisecond)
 		}

@@ -63,7 +63,11 @@ func (s rateSight) spans(limit policy.Rate) spans {
 func (l *ratesLab) note(seen rateSight, arm string, wire int, kind rateKind, limit policy.Rate) {
 	rate := l.rateName(wire)
 	name := kind.name + "_" + rate
-	l.measured(arm, name, "%", seen.part(seen.counted, seen.counted.Add(l.window), limit))
+	over := seen.counted.Add(l.window)
+	l.measured(arm, name, "%", seen.part(seen.counted, over, limit))
+	if l.guard != nil {
+		l.measured(arm, "away_"+name, "%", 100*seen.away.within(seen.counted, over).Seconds()/l.window.Seconds())
+	}
 	l.measured(arm, "cpu_"+name, "% of a CPU", 100*seen.cpu.busy()*float64(runtime.NumCPU()))
 	if kind.streams == 0 {
 		return
@@ -80,33 +84,20 @@ func (l *ratesLab) note(seen rateSight, arm string, wire int, kind rateKind, lim
 		return
 	}
 	spans := seen.spans(limit)
-	judged := func(metric, unit string, value, unseen float64) {
-		l.measured(arm, metric, unit, value)
-		l.measured(arm, "away_"+metric, "%", unseen)
+	found := func(metric, unit string, f finding) {
+		l.measured(arm, metric, unit, f.all)
+		if l.guard != nil {
+			l.measured(arm, "away_"+metric, "%", f.away)
+			if f.away < 100 {
+				l.measured(arm, "here_"+metric, unit, f.here)
+			}
+		}
 	}
-	settled := func(metric string, change time.Time) {
-		after, unseen := spans.settled(change)
-		judged(metric, "ms", after, unseen)
-	}
-	settled("settled_"+name, seen.begun)
+	found("settled_"+name, "ms", spans.settled(seen.begun))
 	if kind.streams > 1 {
-		settled("settled_stop_"+rate, seen.stopped)
+		found("settled_stop_"+rate, "ms", spans.settled(seen.stopped))
 	}
-	most, unseen := spans.highest(seen.begun.Add(soon), seen.counted.Add(l.window-rateSpan))
-	judged("highest_"+name, "%", most, unseen)
-}
-
-// aside begins the names of metrics of what was set aside.
-const aside = "aside_"
-
-// setAside notes what was seen in vain.
-func (l *ratesLab) setAside(seen rateSight, arm string, wire int, kind rateKind, limit policy.Rate) {
-	name := kind.name + "_" + l.rateName(wire)
-	l.measured(arm, aside+name, "%", seen.part(seen.counted, seen.counted.Add(l.window), limit))
-	if kind.streams > 0 {
-		l.measured(arm, aside+"retransmits_"+name, "", float64(seen.again.Segments))
-		l.measured(arm, aside+"retransmits_needless_"+name, "", float64(seen.again.Needless))
-	}
+	found("highest_"+name, "%", spans.highest(seen.begun.Add(soon), seen.counted.Add(l.window-rateSpan)))
 }
 
 // draw has what got through in each 100 ms drawn, until the window is over and most of several streams have stopped.

@@ -19,29 +19,29 @@ func TestSpansSettle(t *testing.T) {
 	here := always(0)
 	stumbles := func(ms float64) bool { return ms > 495 && ms < 505 }
 	for name, c := range map[string]struct {
-		off, away    func(ms float64) float64 // by when the window begins; away in ms
-		want, unseen float64
+		off, away func(ms float64) float64 // by when the window begins; away in ms
+		want      finding
 	}{
-		"at once":                     {always(4.9), here, 0, 0},
-		"after 200 ms":                {when(-40, func(ms float64) bool { return ms < 200 }), here, 200, 0},
-		"too much at once":            {when(30, func(ms float64) bool { return ms < 20 }), here, 20, 0},
-		"it comes back":               {when(6, stumbles), here, 510, 0},
-		"never":                       {always(-6), here, 1000, 0},
-		"a CPU was away":              {when(-7, stumbles), when(5, stumbles), 0, 1},
-		"a CPU was away a little":     {when(-7, stumbles), when(4.9, stumbles), 510, 0},
-		"a CPU was away elsewhere":    {when(-7, stumbles), when(50, func(ms float64) bool { return ms < 100 }), 510, 10},
-		"it was late, and CPUs away":  {when(-7, func(ms float64) bool { return ms < 450 }), when(9, func(ms float64) bool { return ms > 395 && ms < 595 }), 400, 20},
-		"a CPU was away half of it":   {when(-7, stumbles), when(9, func(ms float64) bool { return ms >= 500 }), 0, 50},
-		"a CPU was away most of it":   {when(-7, stumbles), when(9, func(ms float64) bool { return ms >= 490 }), 510, 51},
-		"a CPU was away all the time": {always(-6), always(100), 1000, 100},
+		"at once":                     {always(4.9), here, finding{}},
+		"after 200 ms":                {when(-40, func(ms float64) bool { return ms < 200 }), here, finding{200, 200, 0}},
+		"too much at once":            {when(30, func(ms float64) bool { return ms < 20 }), here, finding{20, 20, 0}},
+		"it comes back":               {when(6, stumbles), here, finding{510, 510, 0}},
+		"never":                       {always(-6), here, finding{1000, 1000, 0}},
+		"a CPU was away":              {when(-7, stumbles), when(5, stumbles), finding{510, 0, 1}},
+		"a CPU was away a little":     {when(-7, stumbles), when(4.9, stumbles), finding{510, 510, 0}},
+		"a CPU was away elsewhere":    {when(-7, stumbles), when(50, func(ms float64) bool { return ms < 100 }), finding{510, 510, 10}},
+		"it was late, and CPUs away":  {when(-7, func(ms float64) bool { return ms < 450 }), when(9, func(ms float64) bool { return ms > 395 && ms < 595 }), finding{450, 400, 20}},
+		"a CPU was away half of it":   {when(-7, stumbles), when(9, func(ms float64) bool { return ms >= 500 }), finding{510, 0, 50}},
+		"a CPU was away most of it":   {when(-7, stumbles), when(9, func(ms float64) bool { return ms >= 490 }), finding{510, 0, 51}},
+		"a CPU was away all the time": {always(-6), always(100), finding{1000, 0, 100}},
 	} {
 		ms := func(from time.Time) float64 { return float64(from.Sub(change)) / float64(time.Millisecond) }
 		s := spans{
 			part: func(from time.Time) float64 { return 100 + c.off(ms(from)) },
 			away: func(from time.Time) time.Duration { return time.Duration(c.away(ms(from)) * float64(time.Millisecond)) },
 		}
-		if got, unseen := s.settled(change); got != c.want || unseen != c.unseen {
-			t.Errorf("%s: settled after %g ms, %g %% unseen, want %g and %g", name, got, unseen, c.want, c.unseen)
+		if got := s.settled(change); got != c.want {
+			t.Errorf("%s: settled %+v, want %+v", name, got, c.want)
 		}
 	}
 }
@@ -50,16 +50,16 @@ func TestSpansHighest(t *testing.T) {
 	zero := time.Unix(1000, 0)
 	at := func(span int) time.Time { return zero.Add(time.Duration(span) * rateLook) }
 	for name, c := range map[string]struct {
-		away         map[int]time.Duration // by the number of the span
-		want, unseen float64
+		away map[int]time.Duration // by the number of the span
+		want finding
 	}{
-		"the highest of all":            {nil, 107, 0},
-		"it is one with a CPU away":     {map[int]time.Duration{7: 2 * time.Millisecond}, 106, 10},
-		"it was away for less":          {map[int]time.Duration{7: 1900 * time.Microsecond}, 107, 0},
-		"in more than half it was":      {map[int]time.Duration{2: rateSpan, 3: rateSpan, 4: rateSpan, 5: rateSpan, 6: rateSpan, 7: rateSpan}, 107, 60},
-		"in half":                       {map[int]time.Duration{3: rateSpan, 4: rateSpan, 5: rateSpan, 6: rateSpan, 7: rateSpan}, 109 - 7, 50},
-		"where it is not the highest":   {map[int]time.Duration{1: rateSpan}, 107, 10},
-		"before and after do not count": {map[int]time.Duration{-1: rateSpan, 10: rateSpan}, 107, 0},
+		"the highest of all":            {nil, finding{107, 107, 0}},
+		"it is one with a CPU away":     {map[int]time.Duration{7: 2 * time.Millisecond}, finding{107, 106, 10}},
+		"it was away for less":          {map[int]time.Duration{7: 1900 * time.Microsecond}, finding{107, 107, 0}},
+		"in more than half it was":      {map[int]time.Duration{2: rateSpan, 3: rateSpan, 4: rateSpan, 5: rateSpan, 6: rateSpan, 7: rateSpan}, finding{107, 101, 60}},
+		"in half":                       {map[int]time.Duration{3: rateSpan, 4: rateSpan, 5: rateSpan, 6: rateSpan, 7: rateSpan}, finding{107, 102, 50}},
+		"where it is not the highest":   {map[int]time.Duration{1: rateSpan}, finding{107, 107, 10}},
+		"before and after do not count": {map[int]time.Duration{-1: rateSpan, 10: rateSpan}, finding{107, 107, 0}},
 	} {
 		s := spans{
 			part: func(from time.Time) float64 {
@@ -74,11 +74,11 @@ func TestSpansHighest(t *testing.T) {
 			},
 			away: func(from time.Time) time.Duration { return c.away[int(from.Sub(zero)/rateLook)] },
 		}
-		if most, unseen := s.highest(at(0), at(10)); most != c.want || unseen != c.unseen {
-			t.Errorf("%s: %g and %g %% unseen, want %g and %g", name, most, unseen, c.want, c.unseen)
+		if got := s.highest(at(0), at(10)); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
-	if most, unseen := (spans{}).highest(at(1), at(1)); most != 0 || unseen != 0 {
-		t.Errorf("of no span: %g, %g", most, unseen)
+	if got := (spans{}).highest(at(1), at(1)); got != (finding{}) {
+		t.Errorf("of no span: %+v", got)
 	}
 }
