@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weir-net/weir/internal/testutil"
 )
 
@@ -49,6 +51,36 @@ func TestReceiver(t *testing.T) {
 	if n := after.Packets - before.Packets; n > sent || after.Bytes-before.Bytes != 1000*n {
 		t.Errorf("%d datagrams of 1000 bytes were sent, %d received with %d bytes", sent, n, after.Bytes-before.Bytes)
 	}
+}
+
+// TestReceiverFindsPeerGone: a peer that is gone without a word, as where its reset was lost, is missed soon.
+func TestReceiverFindsPeerGone(t *testing.T) {
+	ns := testutil.NewNamespace(t)
+	w, err := StartWorker(ns.Path(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Receive(t.Context(), local(5201)); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := Where{Netns: ns.Path(), To: local(5201)}.dialPlain(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	receives(t, w, func(r Received) bool { return len(r.Each) == 1 })
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A socket that is being repaired ends without telling its peer.
+	if err := onSocket(raw, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, 1) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	receives(t, w, func(r Received) bool { return len(r.Each) == 0 })
 }
 
 // receives waits until a worker has received what it is to.

@@ -110,12 +110,16 @@ func large(fd int) error {
 // tuned leaves the receive buffer to the kernel, as most applications do: it begins with 64 KiB and grows with what comes.
 func tuned(int) error { return nil }
 
+// A peer of which nothing has come for a while is asked whether it is there. One that has reset the connection says so once, and that may be
+// lost, or ignored; who then comes by the same port has to send its SYN twice.
+var gone = net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second}
+
 // listenTCP listens in a namespace. The receive buffer is set before that, where the
 // window's scale is chosen.
 func listenTCP(netns string, at netip.AddrPort, receive func(fd int) error) (*net.TCPListener, error) {
 	// Go's listeners are MPTCP sockets where the kernel has them; a plain one
 	// is what is measured.
-	config := net.ListenConfig{KeepAlive: -1, Control: func(_, _ string, raw syscall.RawConn) error {
+	config := net.ListenConfig{KeepAliveConfig: gone, Control: func(_, _ string, raw syscall.RawConn) error {
 		return onSocket(raw, func(fd int) error {
 			if err := receive(fd); err != nil {
 				return fmt.Errorf("set receive buffer: %w", err)
