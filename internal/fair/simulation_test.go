@@ -36,6 +36,7 @@ type sender struct {
 	next   uint64  // earliest time of the next packet, ns
 	on     bool
 	armed  bool // a timer will wake it
+	cpu    int  // where it runs
 
 	small   bool    // it sends one segment at a time, and keeps a tab, as bpf/tab.h does
 	tab     uint64  // bytes that it is not charged for yet
@@ -76,9 +77,11 @@ type simulation struct {
 	queue   events
 	order   int
 	random  *rand.Rand
-	wire    []uint64                // bytes in each slotLength
-	stalled func(now uint64) uint64 // for how long the CPU runs no timer, ns
-	huge    bool                    // packets of 64 KiB at any pace: tcp_tso_rtt_log, near peer
+	wire    []uint64                         // bytes in each slotLength
+	stalled func(now uint64) uint64          // for how long the CPU runs no timer, ns
+	away    func(cpu int, now uint64) uint64 // for how long a CPU does nothing at all, ns; nil: there is one, always
+	huge    bool                             // packets of 64 KiB at any pace: tcp_tso_rtt_log, near peer
+	pieces  bool                             // no more on its way than 4 ms of a pace, or two segments, as bpf/pieces.h has it
 }
 
 func newSimulation(limit uint64) *simulation {
@@ -96,6 +99,12 @@ func (s *simulation) run(until time.Duration) {
 	for len(s.queue) > 0 && s.queue[0].at <= uint64(until) {
 		e := heap.Pop(&s.queue).(*event)
 		s.now = e.at
+		if s.away != nil && e.who != nil {
+			if left := s.away(e.who.cpu, s.now); left > 0 {
+				s.at(s.now+left, *e)
+				continue
+			}
+		}
 		switch {
 		case e.do != nil:
 			e.do()
@@ -289,6 +298,9 @@ func (s *simulation) acknowledge(f *sender, n uint64) {
 	f.AppLimited = f.AppLimited && f.sent-f.flight <= f.drained
 	if f.cwnd < min(2*f.widest, maxWindow) {
 		f.cwnd += n
+	}
+	if s.pieces {
+		f.cwnd = min(f.cwnd, max(f.pace/250/mss, 2))
 	}
 	f.Window = f.rtt
 	s.setPace(f)
