@@ -107,15 +107,18 @@ static __always_inline bool newcomer(struct budget *b, struct flow *f)
 /* slacks is how many of them a limit keeps in mind of what was sent. */
 static __always_inline __u64 slacks(struct budget *b) { return b->link == AT_SOCKETS ? 7 : 4; }
 
+/* spared is what may have been sent beyond a limit and is not repaid: the grain of packets, and what buckets were told to collect. */
+static __always_inline __u64 spared(struct budget *b) { return 3 * (b->limit / 32) + b->burst; }
+
 static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 {
-	__u64 slack = b->limit / 32, sent = b->sent + bytes;
+	__u64 slack = b->limit / 32, spare = spared(b), sent = b->sent + bytes;
 
 	sent -= least(allowed, sent);
-	sent = least(sent, slacks(b) * slack);
+	sent = least(sent, spare + (slacks(b) - 3) * slack);
 	b->sent = sent;
-	if (sent > 3 * slack)
-		b->trim = ONE + (sent - 3 * slack) * ONE / b->limit;
+	if (sent > spare)
+		b->trim = ONE + (sent - spare) * ONE / b->limit;
 	else if (sent < slack)
 		b->trim = ONE - (slack - sent) * ONE / b->limit / 4;
 	else

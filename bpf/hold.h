@@ -190,7 +190,7 @@ static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now, 
 	if (p->waits || p->sent >= NEWCOMER)
 		return false;
 	each_budget(l, i, b) {
-		if (once(&b->sent) >= 4 * (b->limit / 32))
+		if (once(&b->sent) >= spared(b) + b->limit / 32)
 			return true;
 	}
 	return false;

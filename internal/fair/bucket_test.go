@@ -2,6 +2,7 @@ package fair
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -138,4 +139,32 @@ func TestBucketDoesNotOverflow(t *testing.T) {
 		cost.Add(cost, wide(1)).Mul(cost, wide(wire)).Div(cost, wide(One))
 		same(t, "paid", k.paid, paid.Add(paid, cost))
 	})
+}
+
+// TestBurstPassesAtOnce: what a bucket was told to collect passes at once, whenever the limit's tick ends meanwhile, and is not
+// repaid: it was left unused before.
+func TestBurstPassesAtOnce(t *testing.T) {
+	const burst, wire, apart = 512 << 10, 1442, 57_000 // ns
+	for _, received := range []bool{false, true} {
+		for phase := uint64(0); phase < 40; phase++ {
+			b := NewBudget(32_000, 0)
+			b.Received = received
+			b.Collect(burst)
+			flow, bucket := Flow{Exact: true}, Bucket{Depth: b.Depth, Slice: b.Slice}
+			now := uint64(100*time.Second) + phase*b.Tick/40
+			var passed uint64
+			for bucket.Conforms(now, wire, b.Price) {
+				b.Packet(&flow, now, wire)
+				passed += wire
+				now += apart
+			}
+			if passed < burst || passed > burst+2*wire+burst/100 {
+				t.Errorf("received %v, phase %d: %d bytes passed at once, want %d", received, phase, passed, burst)
+			}
+			b.advance(now + b.Tick)
+			if b.Trim != One {
+				t.Errorf("received %v, phase %d: the burst is repaid: trim %d", received, phase, b.Trim)
+			}
+		}
+	}
 }

@@ -56,7 +56,8 @@ type Budget struct {
 	start uint64        // when it began, ns
 	ring  [Slots]uint64 // votes by the tick in which they expire
 	bytes uint64        // sent since the tick began
-	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4, or 7, the ends
+	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4, or 7, the ends, above which is the burst
+	burst uint64        // bytes that its buckets collect, if that was told
 
 	limit *Budget // that it is a bloc in; nil: it is a limit itself
 	stand uint64  // tick until which its votes stand in the mean, times One
@@ -87,6 +88,7 @@ func NewBudget(limit, now uint64) *Budget {
 // Collect has the buckets collect so many bytes of the limit, and no more.
 func (b *Budget) Collect(burst uint64) {
 	// In two steps, as the nanoseconds of some bytes at 1 byte/s would not fit.
+	b.burst = burst
 	b.Depth = min(burst/b.Limit*second+burst%b.Limit*second/b.Limit, MaxDepth)
 	b.Streams = b.Depth
 	b.Spread(1)
@@ -172,17 +174,21 @@ func (b *Budget) beyond() uint64 {
 	return b.sent
 }
 
+// spared is what may have been sent beyond the limit and is not repaid: the grain of packets, and what the buckets were told
+// to collect. It was left unused before.
+func (b *Budget) spared() uint64 { return 3*b.slack() + b.burst }
+
 // repay steers by the sum of what was sent, where the limit allowed so many bytes:
 // what went beyond it, or was lost by late timers, becomes a trim.
 func (b *Budget) repay(allowed uint64) {
-	slack := b.slack()
+	slack, spared := b.slack(), b.spared()
 	sent := b.sent + b.bytes
 	sent -= min(allowed, sent)
-	sent = min(sent, b.slacks()*slack)
+	sent = min(sent, spared+(b.slacks()-3)*slack)
 	b.sent, b.bytes = sent, 0
 	switch {
-	case sent > 3*slack:
-		b.Trim = One + (sent-3*slack)*One/b.Limit
+	case sent > spared:
+		b.Trim = One + (sent-spared)*One/b.Limit
 	case sent < slack:
 		b.Trim = One - (slack-sent)*One/b.Limit/4
 	default:
