@@ -79,7 +79,7 @@ type simulation struct {
 	random  *rand.Rand
 	wire    []uint64                         // bytes in each slotLength
 	stalled func(now uint64) uint64          // for how long the CPU runs no timer, ns
-	away    func(cpu int, now uint64) uint64 // for how long a CPU does nothing at all, ns; nil: there is one, always
+	away    func(cpu int, now uint64) uint64 // for how long a CPU does nothing at all, ns; nil: none ever is
 	huge    bool                             // packets of 64 KiB at any pace: tcp_tso_rtt_log, near peer
 	pieces  bool                             // no more on its way than 4 ms of a pace, or two segments, as bpf/pieces.h has it
 }
