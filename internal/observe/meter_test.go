@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,31 +83,46 @@ func near(t *testing.T, what string, got, want, part float64) {
 }
 
 // Who gets three of four packets pays for three quarters of the time, which is that of who sends:
-// loopback hands packets over in the sender's name.
+// loopback hands packets over in the sender's name. Each packet of four has a socket of its own, so that all wake up who
+// receives them as often. Of a second some 1,500 softirqs are drawn to be timed, which tell the ratio to
+// 6 %, and one that is kept from its CPU counts for hundreds: the median of ten seconds is within 2.5 %.
 func TestOwners(t *testing.T) {
 	top := testutil.Cgroup2(t)
 	testutil.Netns(t)
+	addresses := []string{"127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003", "127.0.0.1:7004"}
 	cgroups := map[string]string{}
-	for name, address := range map[string]string{"three": "127.0.0.1:7001", "one": "127.0.0.1:7002"} {
+	for name, its := range map[string][]string{"three": addresses[:3], "one": addresses[3:]} {
 		cgroups[name] = filepath.Join(top, name)
 		if err := unix.Mkdir(cgroups[name], 0o755); err != nil {
 			t.Fatal(err)
 		}
-		startSink(t, cgroups[name], address)
+		for _, a := range its {
+			startSink(t, cgroups[name], a)
+		}
 	}
 	m := startMeter(t, top)
 	s := newSource(t)
-	r := during(t, m, func() { s.send(2*time.Second, "127.0.0.1:7001", "127.0.0.1:7001", "127.0.0.1:7001", "127.0.0.1:7002") })
-
-	owned := func(name string) (cost.Times, uint64) {
+	owned := func(r *cost.Reading, name string) (cost.Times, uint64) {
 		id := cgroupID(t, cgroups[name])
 		return by(r, func(row cost.Row) bool { return row.Owner == cost.Owner{Kind: cost.Cgroup, ID: id} })
 	}
-	three, threePackets := owned("three")
-	one, onePackets := owned("one")
-	near(t, "time of three to one", three[cost.RX].Seconds()/one[cost.RX].Seconds(), 3, 0.1)
-	near(t, "packets of three", float64(threePackets), float64(s.sent["127.0.0.1:7001"]), 0.1)
-	near(t, "packets of one", float64(onePackets), float64(s.sent["127.0.0.1:7002"]), 0.1)
+	var ratios []float64
+	r := during(t, m, func() {
+		for range 10 {
+			second := during(t, m, func() { s.send(time.Second, addresses...) })
+			three, _ := owned(second, "three")
+			one, _ := owned(second, "one")
+			ratios = append(ratios, three[cost.RX].Seconds()/one[cost.RX].Seconds())
+		}
+	})
+	sent := s.sent[addresses[3]] // and as many to each of the others
+	slices.Sort(ratios)
+	t.Logf("time of three to one, in each second: %.3g", ratios)
+	near(t, "time of three to one", (ratios[4]+ratios[5])/2, 3, 0.1)
+	three, threePackets := owned(r, "three")
+	one, onePackets := owned(r, "one")
+	near(t, "packets of three", float64(threePackets), float64(3*sent), 0.1)
+	near(t, "packets of one", float64(onePackets), float64(sent), 0.1)
 	if three[cost.Receive] == 0 || one[cost.Receive] == 0 {
 		t.Error("no time in recvmsg, though all is received")
 	}
