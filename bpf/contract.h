@@ -283,6 +283,7 @@ struct budget {
 	__u64 load;	   /* sum of the standing votes */
 	__u64 start;	   /* of the tick, ns */
 	__u64 bytes;	   /* since the last tick was ended */
+	__u64 excess;	   /* bytes beyond the limit, a second's at most and the burst: so much first segments still owe */
 	__u64 paid;	   /* until when the bucket is paid, 1/16 ns */
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 offered;	   /* when the limit will have brought what handshakes offered, ns */
@@ -487,7 +488,7 @@ _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");
 _Static_assert(sizeof(struct flow) == 88, "flow");
-_Static_assert(sizeof(struct budget) == 272 + 3 * 88 + 4 * SLOTS, "budget");
+_Static_assert(sizeof(struct budget) == 280 + 3 * 88 + 4 * SLOTS, "budget");
 _Static_assert(sizeof(struct above) == 12, "above");
 _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");

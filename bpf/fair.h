@@ -24,6 +24,7 @@
 #define LONGEST (1000 * SECOND)
 #define SEGMENT 1514
 #define NEWCOMER (10 * SEGMENT)
+#define FIRST_SLACKS 13
 #define MAX_USED (1ULL << 63)
 #define MAX_GAP (1ULL << 34)
 #define MAX_LOAD (1ULL << 31)
@@ -110,6 +111,26 @@ static __always_inline __u64 slacks(struct budget *b) { return b->link == AT_SOC
 /* spared is what may have been sent beyond a limit and is not repaid: the grain of packets, and what buckets were told to collect. */
 static __always_inline __u64 spared(struct budget *b) { return 3 * (b->limit / 32) + b->burst; }
 
+/*
+ * overdraw adds a tick to what first segments owe. What passes exactly at the limit takes nothing off it, so a 128th of the limit is
+ * forgotten.
+ */
+static __always_inline void overdraw(struct budget *b, __u64 allowed, __u64 bytes)
+{
+	__u64 excess = b->excess + bytes;
+
+	excess -= least(allowed + allowed / 128, excess);
+	b->excess = least(excess, b->limit + b->burst);
+}
+
+/* crowded is fair.Budget.Crowded: so much was sent beyond the limit that TCP's first segments pass no more as they come. */
+static __always_inline bool crowded(struct budget *b, __u64 now)
+{
+	__u64 start = once(&b->start), allowed = now > start ? allowance(b, now - start) : 0;
+
+	return once(&b->excess) + once(&b->bytes) >= allowed + FIRST_SLACKS * (b->limit / 32);
+}
+
 static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 {
 	__u64 slack = b->limit / 32, spare = spared(b), sent = b->sent + bytes;
@@ -162,7 +183,7 @@ static __always_inline void appraise(struct budget *b)
  */
 __noinline int end_tick(struct budget *b, __u64 now)
 {
-	__u64 start, length, bytes, tick, n, i;
+	__u64 start, length, allowed, bytes, tick, n, i;
 	__s64 expired;
 
 	if (!b)
@@ -176,7 +197,9 @@ __noinline int end_tick(struct budget *b, __u64 now)
 		return 0;
 	bytes = __sync_lock_test_and_set(&b->bytes, 0);
 	tally(b, now, bytes);
-	repay(b, allowance(b, n * b->tick_length), bytes);
+	allowed = allowance(b, n * b->tick_length);
+	overdraw(b, allowed, bytes);
+	repay(b, allowed, bytes);
 	if (n > 2 && length < STALL)
 		n = 2;
 	tick = b->tick;

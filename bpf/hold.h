@@ -151,36 +151,40 @@ static __always_inline void learn(struct paced *p, struct load *l, __u32 length,
 
 /*
  * charge_stake charges a packet of a connection to one budget: to its own flow there,
- * or, where it weighs 0 as nobody paces it yet, to no more than its memory, so that pace
- * knows what to pace it for. It is global, as charge_others is: so the kernel proves
- * it once, and not for each path that leads to it.
+ * or, where nobody holds that back yet, to no more than its memory, so that pace
+ * knows what to pace it for, and that it is no newcomer by the time it is held back. It is global, as charge_others is: so the
+ * kernel proves it once, and not for each path that leads to it.
  */
-__noinline int charge_stake(struct paced *p, __u32 budget, __u32 hook, __u64 now, __u64 weight)
+__noinline int charge_stake(struct paced *p, struct load *l, __u32 place, __u64 now, bool restrained)
 {
-	struct budget *b = budget_of(budget);
+	struct budget *b;
 	struct stake *s;
 
-	if (!p || !b)
+	if (!p || !l)
 		return 0;
-	s = stake_in(p, budget, b->serial);
+	b = at(l, place);
+	if (!b)
+		return 0;
+	s = stake_in(p, l->budgets[place & 31], b->serial);
 	s->charged = now;
-	s->hook = hook;
+	s->hook = l->hook;
 	s->flow.held = p->held && p->device ? FILLS : p->held;
 	s->flow.app_limited = p->app_limited;
-	if (weight)
-		charge(b, limit_of(b), &s->flow, now, weight);
+	if (restrained)
+		charge(b, limit_of(b), &s->flow, now, weight(b, l));
+	else
+		s->flow.fresh += weight(b, l);
 	return 0;
 }
 
 /*
  * unpaced tells what TCP does not hold back: connections that nobody paces; and the
- * first packets of any, which pass until connections that come and go have taken more
- * than a limit gives: where answers wait it is held back from the first. Patience is how many bytes one may send before
- * it is paced.
+ * first packets of any, which pass until a limit is crowded: where answers wait the connection is held back from the first. Patience is
+ * how many bytes one may send before it is paced.
  */
 static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now, __u64 patience)
 {
-	struct budget *b;
+	struct budget *b, *up;
 	__u32 i;
 
 	if (l->wire > BARE && (!p->pace || now > p->heard + DEAF + 8 * p->window))
@@ -190,7 +194,8 @@ static __always_inline bool unpaced(struct paced *p, struct load *l, __u64 now, 
 	if (p->waits || p->sent >= NEWCOMER)
 		return false;
 	each_budget(l, i, b) {
-		if (once(&b->sent) >= spared(b) + b->limit / 32)
+		up = limit_of(b);
+		if (crowded(up ? up : b, now))
 			return true;
 	}
 	return false;
@@ -380,7 +385,7 @@ static __always_inline void charge_stakes(struct paced *p, struct load *l, __u64
 	__u32 i;
 
 	each_budget(l, i, b) {
-		charge_stake(p, l->budgets[i], l->hook, now, restrained ? weight(b, l) : 0);
+		charge_stake(p, l, i, now, restrained);
 	}
 	leave(p, l->hook, now);
 }

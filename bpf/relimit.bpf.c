@@ -43,6 +43,7 @@ int relimit(struct __sk_buff *skb __attribute__((unused)))
 	b->trim = ONE;
 	appraise(b);
 	b->sent = 2 * (limit / 32);
+	b->excess = 0;
 	b->paid = least(b->paid, now * FRACTION);
 	b->streams_paid = least(b->streams_paid, now * FRACTION);
 	b->window = now;

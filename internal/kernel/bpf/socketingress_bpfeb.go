@@ -40,6 +40,7 @@ type socketIngressBudget struct {
 	Load        uint64
 	Start       uint64
 	Bytes       uint64
+	Excess      uint64
 	Paid        uint64
 	StreamsPaid uint64
 	Offered     uint64

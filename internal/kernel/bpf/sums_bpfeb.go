@@ -40,6 +40,7 @@ type sumsBudget struct {
 	Load        uint64
 	Start       uint64
 	Bytes       uint64
+	Excess      uint64
 	Paid        uint64
 	StreamsPaid uint64
 	Offered     uint64
@@ -89,6 +90,7 @@ const (
 	sumsMapCredits      = "credits"
 	sumsMapFlow         = "flow"
 	sumsProgSumCharge   = "sum_charge"
+	sumsProgSumCrowd    = "sum_crowd"
 	sumsProgSumDatagram = "sum_datagram"
 	sumsProgSumLine     = "sum_line"
 	sumsProgSumOffer    = "sum_offer"
@@ -141,6 +143,7 @@ type sumsSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type sumsProgramSpecs struct {
 	SumCharge   *ebpf.ProgramSpec `ebpf:"sum_charge"`
+	SumCrowd    *ebpf.ProgramSpec `ebpf:"sum_crowd"`
 	SumDatagram *ebpf.ProgramSpec `ebpf:"sum_datagram"`
 	SumLine     *ebpf.ProgramSpec `ebpf:"sum_line"`
 	SumOffer    *ebpf.ProgramSpec `ebpf:"sum_offer"`
@@ -212,6 +215,7 @@ type sumsVariables struct {
 // It can be passed to loadSumsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sumsPrograms struct {
 	SumCharge   *ebpf.Program `ebpf:"sum_charge"`
+	SumCrowd    *ebpf.Program `ebpf:"sum_crowd"`
 	SumDatagram *ebpf.Program `ebpf:"sum_datagram"`
 	SumLine     *ebpf.Program `ebpf:"sum_line"`
 	SumOffer    *ebpf.Program `ebpf:"sum_offer"`
@@ -224,6 +228,7 @@ type sumsPrograms struct {
 func (p *sumsPrograms) Close() error {
 	return _SumsClose(
 		p.SumCharge,
+		p.SumCrowd,
 		p.SumDatagram,
 		p.SumLine,
 		p.SumOffer,

@@ -162,7 +162,7 @@ func compareSums(t *testing.T, of plan.Owner, limit plan.Limit, flows int, weigh
 		now += pause(random)
 		i := random.IntN(flows)
 		s := step{now, 60 + random.Uint64N(1<<uint(6+random.IntN(11))), uint64(i), uint64(i % len(sides))}
-		got, want := sides[s.bloc].compare(t, kernel, &all[i], s, random.IntN(6), random)
+		got, want := sides[s.bloc].compare(t, kernel, &all[i], s, random.IntN(7), random)
 		if got != want {
 			t.Fatalf("step %d at %d ns, flow %d: %d in the kernel, and %d here", n, now, i, got, want)
 		}
@@ -216,6 +216,11 @@ func (b *side) compare(t *testing.T, kernel *sumsObjects, f *fair.Flow, s step, 
 		got = runSum(t, kernel.SumStay, s)
 		b.Stay(f, s.value)
 		want = b.Load
+	case 6:
+		got = runSum(t, kernel.SumCrowd, s)
+		if b.Crowded(now) {
+			want = 1
+		}
 	}
 	return got, want
 }
