@@ -283,7 +283,7 @@ struct budget {
 	__u64 load;	   /* sum of the standing votes */
 	__u64 start;	   /* of the tick, ns */
 	__u64 bytes;	   /* since the last tick was ended */
-	__u64 excess;	   /* bytes beyond the limit, a second's at most and the burst: so much first segments still owe */
+	__u64 excess;	   /* bytes beyond the limit: so much first segments still owe */
 	__u64 paid;	   /* until when the bucket is paid, 1/16 ns */
 	__u64 streams_paid; /* until when the bucket of streams is paid, 1/16 ns */
 	__u64 offered;	   /* when the limit will have brought what handshakes offered, ns */

@@ -24,7 +24,9 @@
 #define LONGEST (1000 * SECOND)
 #define SEGMENT 1514
 #define NEWCOMER (10 * SEGMENT)
+#define FIRST_BYTES (32 * NEWCOMER)
 #define FIRST_SLACKS 13
+#define FIRST_SECONDS 4
 #define MAX_USED (1ULL << 63)
 #define MAX_GAP (1ULL << 34)
 #define MAX_LOAD (1ULL << 31)
@@ -111,16 +113,22 @@ static __always_inline __u64 slacks(struct budget *b) { return b->link == AT_SOC
 /* spared is what may have been sent beyond a limit and is not repaid: the grain of packets, and what buckets were told to collect. */
 static __always_inline __u64 spared(struct budget *b) { return 3 * (b->limit / 32) + b->burst; }
 
+/* at_first is fair.Budget.atFirst: what first segments may take of a limit at once, and what buckets were told to collect. */
+static __always_inline __u64 at_first(struct budget *b)
+{
+	return least(most(FIRST_BYTES, FIRST_SLACKS * (b->limit / 32)), FIRST_SECONDS * b->limit) + b->burst;
+}
+
 /*
  * overdraw adds a tick to what first segments owe. What passes exactly at the limit takes nothing off it, so a 128th of the limit is
- * forgotten.
+ * forgotten, and what is beyond 3/32 s more than they may take.
  */
 static __always_inline void overdraw(struct budget *b, __u64 allowed, __u64 bytes)
 {
 	__u64 excess = b->excess + bytes;
 
 	excess -= least(allowed + allowed / 128, excess);
-	b->excess = least(excess, b->limit + b->burst);
+	b->excess = least(excess, at_first(b) + 3 * (b->limit / 32));
 }
 
 /* crowded is fair.Budget.Crowded: so much was sent beyond the limit that TCP's first segments pass no more as they come. */
@@ -128,12 +136,12 @@ static __always_inline bool crowded(struct budget *b, __u64 now)
 {
 	__u64 start = once(&b->start), allowed = now > start ? allowance(b, now - start) : 0;
 
-	return once(&b->excess) + once(&b->bytes) >= allowed + FIRST_SLACKS * (b->limit / 32);
+	return once(&b->excess) + once(&b->bytes) >= allowed + at_first(b);
 }
 
 static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 {
-	__u64 slack = b->limit / 32, spare = spared(b), sent = b->sent + bytes;
+	__u64 slack = b->limit / 32, spare = spared(b), sent = b->sent + bytes, first = at_first(b);
 
 	sent -= least(allowed, sent);
 	sent = least(sent, spare + (slacks(b) - 3) * slack);
@@ -144,6 +152,8 @@ static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 		b->trim = ONE - (slack - sent) * ONE / b->limit / 4;
 	else
 		b->trim = ONE;
+	if (b->excess > first)
+		b->trim += (b->excess - first) * ONE / b->limit;
 }
 
 /*

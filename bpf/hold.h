@@ -159,13 +159,15 @@ __noinline int charge_stake(struct paced *p, struct load *l, __u32 place, __u64 
 {
 	struct budget *b;
 	struct stake *s;
+	__u32 budget;
 
-	if (!p || !l)
+	if (!p || !l || place >= BOUNDS)
 		return 0;
-	b = at(l, place);
+	budget = l->budgets[place];
+	b = budget_of(budget);
 	if (!b)
 		return 0;
-	s = stake_in(p, l->budgets[place & 31], b->serial);
+	s = stake_in(p, budget, b->serial);
 	s->charged = now;
 	s->hook = l->hook;
 	s->flow.held = p->held && p->device ? FILLS : p->held;

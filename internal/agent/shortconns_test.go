@@ -46,6 +46,7 @@ func TestShortConnections(t *testing.T) {
 		{"sent, and a burst", "links: {%[2]s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %[1]s}], egress: {max: 2Mbit, burst: 256KiB}}}\n", "here", 2, 0},
 		{"sent beside four flows", "links: {%[2]s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %[1]s}], egress: {max: 2Mbit}}}\n", "here", 2, 4},
 		{"sent by 10 Mbit/s", "links: {%[2]s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %[1]s}], egress: {max: 10Mbit}}}\n", "here", 10, 0},
+		{"sent by 100 Mbit/s beside eight flows", "links: {%[2]s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %[1]s}], egress: {max: 100Mbit}}}\n", "here", 100, 8},
 		{"out of a container", "links: {%[2]s: {scheduler: none, ingress: {max: 2Mbit}}}\nworkloads: {held: {match: [{cgroup: %[1]s}], egress: {max: 1Gbit}}}\n", "container", 2, 0},
 		{"received", "links: {%[2]s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %[1]s}], ingress: {max: 2Mbit}}}\n", "far", 2, 0},
 	} {

@@ -45,7 +45,7 @@ type Budget struct {
 	Slice     uint64 // the time's worth of its share that the former gives a CPU at once, ns
 	Unit      uint64 // the vote of a greedy flow: One times the weight
 	Load      uint64 // sum of the standing votes: the effective number of greedy flows, times Unit
-	// Trim is a factor of the load, times One: up to 1 + 1/32, or 1 + 4/32, repays, 1 - 1/128 catches up. Of a
+	// Trim is a factor of the load, times One: up to 1 + 1/32, or 1 + 4/32, repays, and 3/32 more first segments; 1 - 1/128 catches up. Of a
 	// bloc it is the load of its limit.
 	Trim uint64
 	// Received says that it is of what sockets receive. All TCP goes through its bucket, which would stay empty for good
@@ -58,7 +58,7 @@ type Budget struct {
 	bytes uint64        // sent since the tick began
 	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4, or 7, the ends, above which is the burst
 	burst uint64        // bytes that its buckets collect, if that was told
-	// excess is bytes beyond the limit, too, from none to a second's and the burst: so much first segments still owe.
+	// excess is bytes beyond the limit, too, from none on, of which little is forgotten: so much first segments still owe.
 	excess uint64
 
 	limit *Budget // that it is a bloc in; nil: it is a limit itself
@@ -182,9 +182,18 @@ func (b *Budget) beyond() uint64 {
 // to collect. It was left unused before.
 func (b *Budget) spared() uint64 { return 3*b.slack() + b.burst }
 
-// firstSlacks is how much TCP's first segments, which nobody can pace, may take of a limit at once, 1/32 s: ten of 32 connections
-// are 388 ms below 10 Mbit/s.
-const firstSlacks = 13
+// What TCP's first segments, which nobody can pace, may take of a limit at once: ten segments of 32 connections, which are 388 ms below
+// 10 Mbit/s; of the limit no more than these seconds, and no less than these 32nds of one.
+const (
+	firstBytes   = 32 * Newcomer
+	firstSlacks  = 13
+	firstSeconds = 4
+)
+
+// atFirst is how many bytes that is, with what the buckets were told to collect.
+func (b *Budget) atFirst() uint64 {
+	return min(max(firstBytes, firstSlacks*b.slack()), firstSeconds*b.Limit) + b.burst
+}
 
 // Crowded says that so much was sent beyond the limit by now, in ns, that the first segments of connections pass no more as they
 // come, but through the bucket for what nobody paces. Unlike what a trim repays it is known within a tick, and not forgotten as
@@ -193,19 +202,20 @@ func (b *Budget) Crowded(now uint64) bool {
 	if b.limit != nil {
 		return b.limit.Crowded(now)
 	}
-	return b.excess+b.bytes >= b.allowance(now-min(b.start, now))+firstSlacks*b.slack()
+	return b.excess+b.bytes >= b.allowance(now-min(b.start, now))+b.atFirst()
 }
 
 // overdraw adds what was sent to what first segments owe, where the limit allowed so many bytes. What passes exactly at the limit
-// takes nothing off it, so a 128th of the limit is forgotten: those who come later do not have to pay for ever.
+// takes nothing off it, so a 128th of the limit is forgotten: those who come later do not have to pay for ever. So is what is beyond
+// 3/32 s more than they may take, of which everybody repays some.
 func (b *Budget) overdraw(allowed uint64) {
 	excess := b.excess + b.bytes
 	excess -= min(allowed+allowed/128, excess)
-	b.excess = min(excess, b.Limit+b.burst)
+	b.excess = min(excess, b.atFirst()+3*b.slack())
 }
 
 // repay steers by the sum of what was sent, where the limit allowed so many bytes:
-// what went beyond it, or was lost by late timers, becomes a trim.
+// what went beyond it, or was lost by late timers, becomes a trim. So does what first segments took beyond what they may at once.
 func (b *Budget) repay(allowed uint64) {
 	slack, spared := b.slack(), b.spared()
 	sent := b.sent + b.bytes
@@ -219,5 +229,8 @@ func (b *Budget) repay(allowed uint64) {
 		b.Trim = One - (slack-sent)*One/b.Limit/4
 	default:
 		b.Trim = One
+	}
+	if first := b.atFirst(); b.excess > first {
+		b.Trim += (b.excess - first) * One / b.Limit
 	}
 }

@@ -14,7 +14,7 @@ var (
 	legalTime   = rapid.Uint64Range(1, MaxTime)
 	legalDepth  = rapid.Uint64Range(0, MaxDepth)
 	legalLoad   = rapid.Uint64Range(0, MaxFlows*(One+One/8))
-	legalTrim   = rapid.Uint64Range(One-One/128, One+One/32)
+	legalTrim   = rapid.Uint64Range(One-One/128, One+7*One/32)
 )
 
 // drawBudget is a budget in any state that legal input leads to.
