@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(stufferEnv); text != "" {
 		os.Exit(runStuffer(text))
 	}
+	if address := os.Getenv(clientsEnv); address != "" {
+		os.Exit(runClients(address))
+	}
 	if len(os.Args) > 1 && os.Args[1] == traffic.WorkerArgument {
 		os.Exit(traffic.WorkerMain(os.Stdin, os.Stdout, os.Stderr))
 	}
