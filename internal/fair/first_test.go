@@ -30,8 +30,8 @@ func TestFirstSegmentsKeepTheLimit(t *testing.T) {
 	})
 }
 
-// TestFirstSegmentsPass has connections begin together: 32, and more where that is less of the limit than the 388 ms below 10 Mbit/s. The first ten
-// segments of each pass, and after a pause again; of many more they do not.
+// TestFirstSegmentsPass has connections begin together: 32, and more where these are less of the limit than the 388 ms that they are
+// below 10 Mbit/s. The first ten segments of each pass, and after a pause again; of many more they do not.
 func TestFirstSegmentsPass(t *testing.T) {
 	for _, c := range []struct {
 		limit       uint64 // bytes/s
