@@ -4,7 +4,7 @@
  * share it uses, and the sum of the votes gives the rate at which each is paced.
  *
  * These are the sums of Go's package fair in the same order and by the same names;
- * docs/limits.md says why they are stable. up is the limit that a budget is a bloc in, NULL
+ * docs/pace.md says why they are stable. up is the limit that a budget is a bloc in, NULL
  * where it is a limit itself. Many CPUs charge
  * one budget without a lock: what they share is added and exchanged atomically, and
  * a flow belongs to one socket, whose packets leave one after the other.

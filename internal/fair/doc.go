@@ -2,7 +2,7 @@
 // fair rate, so that together they keep a limit without a queue: a [Budget] is
 // the limit, a [Flow] votes for how much of its share it uses, the sum of the
 // votes gives the rate at which each is paced, and a [Bucket] holds what can not
-// be paced. docs/limits.md says why that is stable and what it does not promise.
+// be paced. docs/pace.md says why that is stable, and docs/limits.md what it does not promise.
 //
 // The package is pure: it does no I/O and reads no clock, time comes in. The
 // programs do the same sums in the same order (bpf/fair.h), so all of it is

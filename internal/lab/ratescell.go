@@ -2,11 +2,8 @@ package lab
 
 import (
 	"context"
-	"errors"
-	"math"
 	"time"
 
-	"github.com/weir-net/weir/internal/lab/traffic"
 	"github.com/weir-net/weir/internal/policy"
 )
 
@@ -59,48 +56,31 @@ func (l *ratesLab) measure(ctx context.Context, arm string, wire int, kind rateK
 }
 
 // findFastest finds the fastest limit that this host carries: from what passes without one on, less and less
-// until it is carried at any time.
-func (l *ratesLab) findFastest(ctx context.Context, arm string, wire int, kind rateKind) (limit policy.Rate, err error) {
-	const less, about = 0.75, 0.02
-	_, mbit, _, err := l.carries(ctx, wire, kind, policy.MaxEgress)
-	for err == nil {
+// until it is carried at any time. What is measured is watched by then, which takes of the CPUs, too, so this is.
+func (l *ratesLab) findFastest(ctx context.Context, arm string, wire int, kind rateKind) (policy.Rate, error) {
+	const less = 0.75
+	seen, err := l.observe(ctx, arm, wire, kind, policy.MaxEgress)
+	if err != nil {
+		return 0, err
+	}
+	mbit := seen.trace.Mbit(seen.counted, seen.counted.Add(l.window))
+	for {
 		mbit *= less
-		limit = max(policy.Rate(mbit), 1) * 1_000_000
+		limit := policy.Rate(mbit) * 1_000_000
 		if limit <= slowest {
 			return slowest, nil // it is told there that this is too much as well
 		}
-		var least, most float64
-		err = l.under(ctx, arm, wire, limit, func() (err error) {
-			least, _, most, err = l.carries(ctx, wire, kind, limit)
+		err := l.under(ctx, arm, wire, limit, func() (err error) {
+			seen, err = l.observe(ctx, arm, wire, kind, limit)
 			return err
 		})
-		if least >= (1-about)*mbit && most <= (1+about)*mbit {
-			break
+		if err != nil {
+			return 0, err
+		}
+		if seen.spans(limit).farthest(seen.counted, seen.counted.Add(l.window-rateSpan)).all <= mayBeAbove {
+			return limit, nil
 		}
 	}
-	return limit, err
-}
-
-// carries is what gets through for three seconds, Mbit/s: in the slowest tenth of one, in the mean, and in the fastest.
-func (l *ratesLab) carries(ctx context.Context, wire int, kind rateKind, limit policy.Rate) (least, mean, most float64, err error) {
-	count := l.count(ctx, kind)
-	if err := l.start(ctx, wire, kind, limit); err != nil {
-		return 0, 0, 0, err
-	}
-	if err := pause(ctx, settle); err != nil {
-		return 0, 0, 0, err
-	}
-	const seconds = 3
-	recorder := traffic.RecordTimed(rateLook, count)
-	begin := time.Now()
-	err = pause(ctx, seconds*time.Second)
-	trace := recorder.Stop()[0]
-	least, mean = math.Inf(1), trace.Mbit(begin, begin.Add(seconds*time.Second))
-	for from := begin; from.Before(begin.Add(seconds*time.Second - rateSpan)); from = from.Add(rateLook) {
-		mbit := trace.Mbit(from, from.Add(rateSpan))
-		least, most = min(least, mbit), max(most, mbit)
-	}
-	return least, mean, most, errors.Join(err, l.stop(ctx), l.quiet(ctx))
 }
 
 // count counts bytes on the wire of what the receiver gets from now on, and says when.

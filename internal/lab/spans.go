@@ -33,6 +33,11 @@ func (s spans) highest(from, to time.Time) finding {
 	return s.most(from, to, rateSpan*mayBeAbove/100, s.part)
 }
 
+// farthest is how far a span is from the limit that begins between two moments, at most, in per cent of it.
+func (s spans) farthest(from, to time.Time) finding {
+	return s.most(from, to, rateSpan*mayBeAbove/100, func(from time.Time) float64 { return math.Abs(s.part(from) - 100) })
+}
+
 // most is the most of something of the spans that begin between two moments. A CPU may be away for less than so long.
 func (s spans) most(begin, end time.Time, mayBe time.Duration, of func(from time.Time) float64) (f finding) {
 	n, gone := 0, 0

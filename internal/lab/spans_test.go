@@ -82,3 +82,26 @@ func TestSpansHighest(t *testing.T) {
 		t.Errorf("of no span: %+v", got)
 	}
 }
+
+func TestSpansFarthest(t *testing.T) {
+	zero := time.Unix(1000, 0)
+	end := zero.Add(10 * rateLook)
+	for name, c := range map[string]struct {
+		parts []float64 // of the spans from zero on, the last one of all that follow
+		want  float64
+	}{
+		"all of it always": {[]float64{100}, 0},
+		"once above":       {[]float64{100, 103, 100}, 3},
+		"once below":       {[]float64{100, 103, 96, 100}, 4},
+		"nothing":          {[]float64{0}, 100},
+		"later":            {[]float64{100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 50}, 0},
+	} {
+		s := spans{
+			part: func(from time.Time) float64 { return c.parts[min(int(from.Sub(zero)/rateLook), len(c.parts)-1)] },
+			away: func(time.Time) time.Duration { return rateSpan },
+		}
+		if got := s.farthest(zero, end).all; got != c.want {
+			t.Errorf("%s: %g, want %g", name, got, c.want)
+		}
+	}
+}

@@ -1,7 +1,7 @@
 package policy
 
 // The least and the most that a workload or a link can be held to: what the fair
-// rate of the flows below a limit is computed and simulated for (docs/limits.md).
+// rate of the flows below a limit is computed and simulated for (docs/pace.md).
 const (
 	MinEgress Rate = 64e3
 	MaxEgress Rate = 100e9
