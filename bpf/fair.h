@@ -27,6 +27,7 @@
 #define FIRST_BYTES (32 * NEWCOMER)
 #define FIRST_SLACKS 13
 #define FIRST_SECONDS 4
+#define SWIFT ((1ULL << 16) * SECOND / (60 * MICROSECOND))
 #define MAX_USED (1ULL << 63)
 #define MAX_GAP (1ULL << 34)
 #define MAX_LOAD (1ULL << 31)
@@ -131,29 +132,40 @@ static __always_inline void overdraw(struct budget *b, __u64 allowed, __u64 byte
 	b->excess = least(excess, at_first(b) + 3 * (b->limit / 32));
 }
 
+/* allowed is what a limit lets pass from the beginning of its tick until now. */
+static __always_inline __u64 allowed(struct budget *b, __u64 now)
+{
+	__u64 start = once(&b->start);
+
+	return now > start ? allowance(b, now - start) : 0;
+}
+
 /* crowded is fair.Budget.Crowded: so much was sent beyond the limit that TCP's first segments pass no more as they come. */
 static __always_inline bool crowded(struct budget *b, __u64 now)
 {
-	__u64 start = once(&b->start), allowed = now > start ? allowance(b, now - start) : 0;
+	return once(&b->excess) + once(&b->bytes) >= allowed(b, now) + at_first(b);
+}
 
-	return once(&b->excess) + once(&b->bytes) >= allowed + at_first(b);
+/* binds is fair.Budget.Binds: the limit is one that timers keep, or all of it has been sent by now. */
+static __always_inline bool binds(struct budget *b, __u64 now)
+{
+	return b->limit < SWIFT || once(&b->sent) + once(&b->bytes) >= allowed(b, now) + b->limit / 256;
 }
 
 static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 {
-	__u64 slack = b->limit / 32, spare = spared(b), sent = b->sent + bytes, first = at_first(b);
+	__u64 slack = b->limit / 32, spare = spared(b), sent = b->sent + bytes, first = at_first(b), trim = ONE;
 
 	sent -= least(allowed, sent);
 	sent = least(sent, spare + (slacks(b) - 3) * slack);
-	b->sent = sent;
 	if (sent > spare)
-		b->trim = ONE + (sent - spare) * ONE / b->limit;
+		trim += (sent - spare) * ONE / b->limit;
 	else if (sent < slack)
-		b->trim = ONE - (slack - sent) * ONE / b->limit / 4;
-	else
-		b->trim = ONE;
+		trim -= (slack - sent) * ONE / b->limit / 4;
 	if (b->excess > first)
-		b->trim += (b->excess - first) * ONE / b->limit;
+		trim += (b->excess - first) * ONE / b->limit;
+	b->sent = sent;
+	b->trim = trim;
 }
 
 /*

@@ -21,6 +21,9 @@
 /* As a pace it means none. */
 #define NO_PACE 0xffffffff
 
+/* Who hears of its peer so soon can be paced as soon as its limits bind it, us. */
+#define SOON 4000
+
 static __always_inline void give(struct bpf_sock_ops *ops, struct paced *p, __u32 pace)
 {
 	if (!bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace)))
@@ -38,11 +41,20 @@ static __always_inline void put_back(struct bpf_sock_ops *ops, struct paced *p)
 }
 
 /* application is the pace that the application has set, NO_PACE if it has none. */
-static __always_inline __u32 application(struct paced *p, unsigned long found)
+static __always_inline __u32 application(struct paced *p, __u32 found)
 {
 	if (p->pace && found == p->pace)
 		return p->own;
-	return least(found, NO_PACE);
+	return found;
+}
+
+/*
+ * runs_free says that a connection need not be paced yet, as none of its limits binds it. Once it has been it is for good:
+ * TCP goes on spacing it out by timers, which are no faster than a packet of 64 KiB every 60 us.
+ */
+static __always_inline bool runs_free(struct paced *p, struct tcp_sock *tp, struct leave *l)
+{
+	return (!p->pace || p->pace == p->own) && tp->rtt_min.s[0].v <= SOON && !l->binds;
 }
 
 static __always_inline void set_pace(struct bpf_sock_ops *ops)
@@ -50,9 +62,9 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	struct bpf_sock *sk = ops->sk;
 	struct leave leave = {};
 	__u64 pace;
-	unsigned long found;
 	struct paced *p;
 	struct tcp_sock *tp;
+	__u32 found;
 	bool anew;
 
 	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
@@ -64,7 +76,7 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	p->full = tp->mss_cache;
 	if (p->pace)
 		p->unpaced = 0;
-	found = ((struct sock *)tp)->sk_max_pacing_rate;
+	found = least(((struct sock *)tp)->sk_max_pacing_rate, NO_PACE);
 	p->own = application(p, found);
 	find_leave(p, &leave);
 	if (!leave.share) {
@@ -72,6 +84,8 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 		return;
 	}
 	pace = least(most(payload(p, leave.share, least(leave.share, MAX_PACE)), 1), p->own);
+	if (runs_free(p, tp, &leave))
+		pace = p->own;
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || !still(p->pace, pace);
 	cut_paces(p, anew || pace == p->own ? 0 : leave.keeps);
 	if (pace == p->own)

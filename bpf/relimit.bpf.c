@@ -23,6 +23,7 @@ const volatile __u64 burst;	      /* bytes that its buckets collect, if that was
 const volatile __u64 depth;	      /* for how long the bucket of datagrams collects, ns */
 const volatile __u64 stream_depth;    /* and that of TCP that nobody paces */
 const volatile __u64 slice_length;    /* the time's worth of its share that a CPU is given at once, ns */
+const volatile __u64 sent;	      /* bytes beyond the limit, as a new one begins */
 
 /* Returns whether there is such a limit. */
 SEC("tc")
@@ -42,7 +43,7 @@ int relimit(struct __sk_buff *skb __attribute__((unused)))
 	b->slice = slice_length;
 	b->trim = ONE;
 	appraise(b);
-	b->sent = 2 * (limit / 32);
+	b->sent = sent;
 	b->excess = 0;
 	b->paid = least(b->paid, now * FRACTION);
 	b->streams_paid = least(b->streams_paid, now * FRACTION);

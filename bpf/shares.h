@@ -77,6 +77,7 @@ static __always_inline __u64 share_in(struct paced *p, struct budget *b)
 struct leave {
 	__u64 share;  /* the least of its shares, on the wire; 0: it is below no limit */
 	__u64 limits; /* their sum */
+	bool binds;   /* one of them has to be kept by a pace now */
 	__u32 keeps;  /* whose share is the least, if a pace that stays tells its load as it was: not where it is all of the limit */
 	__u32 place;  /* and where among the connection's stakes it is */
 };
@@ -87,7 +88,7 @@ struct leave {
  */
 __noinline int look_at(struct paced *p, __u32 place, struct leave *l)
 {
-	struct budget *b;
+	struct budget *b, *up;
 	struct stake *s;
 	__u64 rate;
 
@@ -97,7 +98,9 @@ __noinline int look_at(struct paced *p, __u32 place, struct leave *l)
 	b = budget_in(s);
 	if (!b || stale(p, s))
 		return 0;
-	inherit(b, limit_of(b));
+	up = limit_of(b);
+	inherit(b, up);
+	l->binds |= binds(up ? up : b, p->heard);
 	s->flow.window = p->window;
 	l->limits += b->limit;
 	rate = share_in(p, b);

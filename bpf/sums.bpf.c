@@ -146,6 +146,15 @@ int sum_crowd(struct __sk_buff *skb)
 	return at(skb, &a) && crowded(a.up ? a.up : a.b, a.step.now);
 }
 
+/* Returns whether connections have to be paced. */
+SEC("tc")
+int sum_bind(struct __sk_buff *skb)
+{
+	struct about a;
+
+	return at(skb, &a) && binds(a.up ? a.up : a.b, a.step.now);
+}
+
 /*
  * Returns in how many ns a line would have brought all that came: its share is in place of the flow, and when that was before in
  * place of the bloc.

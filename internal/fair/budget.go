@@ -51,12 +51,12 @@ type Budget struct {
 	// Received says that it is of what sockets receive. All TCP goes through its bucket, which would stay empty for good
 	// where what emptied it was forgotten: so more is kept in mind, 5/32 s of the limit, and a third of the bucket is left.
 	Received bool
+	Sent     uint64 // bytes beyond the limit: 2/32 s of it are none, 0 and 4/32, or 7/32, the ends, above which is the burst
 
 	tick  uint64        // number of the running tick
 	start uint64        // when it began, ns
 	ring  [Slots]uint64 // votes by the tick in which they expire
 	bytes uint64        // sent since the tick began
-	sent  uint64        // bytes beyond the limit: 2 slacks are none, 0 and 4, or 7, the ends, above which is the burst
 	burst uint64        // bytes that its buckets collect, if that was told
 	// excess is bytes beyond the limit, too, from none on, of which little is forgotten: so much first segments still owe.
 	excess uint64
@@ -83,7 +83,9 @@ func NewBudget(limit, now uint64) *Budget {
 	}
 	b.TickBytes = b.allowance(b.Tick) * One
 	b.appraise()
-	b.sent = 2 * b.slack()
+	if limit < Swift {
+		b.Sent = 2 * b.slack()
+	}
 	return b
 }
 
@@ -173,9 +175,9 @@ func (b *Budget) slacks() uint64 {
 // beyond is what was sent of its limit, 2 slacks where that was all of it.
 func (b *Budget) beyond() uint64 {
 	if b.limit != nil {
-		return b.limit.sent
+		return b.limit.Sent
 	}
-	return b.sent
+	return b.Sent
 }
 
 // spared is what may have been sent beyond the limit and is not repaid: the grain of packets, and what the buckets were told
@@ -205,6 +207,18 @@ func (b *Budget) Crowded(now uint64) bool {
 	return b.excess+b.bytes >= b.allowance(now-min(b.start, now))+b.atFirst()
 }
 
+// Swift is from what limit on, in bytes per second, TCP's timers can not keep a pace: a packet of 64 KiB every 60 us.
+const Swift = (64 << 10) * second / 60_000
+
+// Binds says that connections have to be paced now, in ns: timers can keep the limit, or all of it has been sent but for a grain
+// of 1/256 s. A swift one has not been used when it begins, so that who does not use all of it is never paced.
+func (b *Budget) Binds(now uint64) bool {
+	if b.limit != nil {
+		return b.limit.Binds(now)
+	}
+	return b.Limit < Swift || b.Sent+b.bytes >= b.allowance(now-min(b.start, now))+b.Limit/256
+}
+
 // overdraw adds what was sent to what first segments owe, where the limit allowed so many bytes. What passes exactly at the limit
 // takes nothing off it, so a 128th of the limit is forgotten: those who come later do not have to pay for ever. So is what is beyond
 // 3/32 s more than they may take, of which everybody repays some.
@@ -218,17 +232,15 @@ func (b *Budget) overdraw(allowed uint64) {
 // what went beyond it, or was lost by late timers, becomes a trim. So does what first segments took beyond what they may at once.
 func (b *Budget) repay(allowed uint64) {
 	slack, spared := b.slack(), b.spared()
-	sent := b.sent + b.bytes
+	sent := b.Sent + b.bytes
 	sent -= min(allowed, sent)
 	sent = min(sent, spared+(b.slacks()-3)*slack)
-	b.sent, b.bytes = sent, 0
+	b.Sent, b.bytes, b.Trim = sent, 0, One
 	switch {
 	case sent > spared:
-		b.Trim = One + (sent-spared)*One/b.Limit
+		b.Trim += (sent - spared) * One / b.Limit
 	case sent < slack:
-		b.Trim = One - (slack-sent)*One/b.Limit/4
-	default:
-		b.Trim = One
+		b.Trim -= (slack - sent) * One / b.Limit / 4
 	}
 	if first := b.atFirst(); b.excess > first {
 		b.Trim += (b.excess - first) * One / b.Limit

@@ -297,3 +297,36 @@ func TestStrayDatagram(t *testing.T) {
 		}
 	}
 }
+
+// TestSwiftLimits has limits that timers can not keep. Who does not use all of one is never paced, and has what it has without. Who
+// begins below one that it exceeds is paced once that is all sent: its first 100 ms have 4 % more for the 1/256 s, and what comes in
+// a round trip of 32 such flows.
+func TestSwiftLimits(t *testing.T) {
+	const gbit = 10 * hundredMbit
+	const begin, end = time.Second, 3 * time.Second // after a pause, as a limit begins
+	for _, rtt := range []time.Duration{20 * time.Microsecond, 200 * time.Microsecond, time.Millisecond} {
+		for _, c := range []struct {
+			flows, limit int // Gbit/s
+			paced        bool
+		}{
+			{1, 10, true}, {2, 10, true}, {32, 10, true}, {1, 20, true}, {32, 20, true}, {32, 100, true},
+			{1, 60, false}, {1, 100, false},
+		} {
+			s := newSimulation(uint64(c.limit) * gbit)
+			s.now = uint64(begin)
+			fs := s.open(c.flows, rtt, 0)
+			s.run(end)
+			first, high, mean := s.rate(begin, begin+window), s.highest(begin+settling, end), s.rate(begin+settling, end)
+			settled := s.settled(begin, end, 0)
+			t.Logf("%v, %d flows, %d Gbit/s: first 100 ms %.3f, highest %.3f and mean %.3f after 300 ms, settled after %v", rtt, c.flows, c.limit, first, high, mean, settled)
+			for _, f := range fs {
+				if f.paced != c.paced {
+					t.Fatalf("%v, %d flows, %d Gbit/s: one is paced: %v, want %v", rtt, c.flows, c.limit, f.paced, c.paced)
+				}
+			}
+			if high > 1.02 || first > 1.08 {
+				t.Errorf("%v, %d flows, %d Gbit/s: more than the limit", rtt, c.flows, c.limit)
+			}
+		}
+	}
+}

@@ -51,7 +51,7 @@ func TestRefund(t *testing.T) {
 		{0, 16_000_000 * One, One - One/16}, // it counts for something
 	} {
 		b := NewBudget(hundredMbit, 0)
-		b.sent = c.sent
+		b.Sent = c.sent
 		if got := b.refund(&Flow{said: One, over: c.over}); got != c.want {
 			t.Errorf("%+v: %d", c, got)
 		}

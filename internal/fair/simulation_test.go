@@ -16,6 +16,8 @@ const (
 	moment        = second >> 10          // after which a tab is charged of what is sent, ns
 	jiffyRoom     = second >> 12          // of a share, on a tab that is charged at the end of a jiffy, ns
 	timerSlack    = 20 * time.Microsecond // by which timers and softirqs are late
+	soonPaced     = 4_000_000             // the longest round trip of who need not be paced before its limit binds it, ns
+	unpaced       = 100 << 30             // what TCP sends by itself, bytes/s
 )
 
 // A sender is one TCP connection as Linux paces and segments it. Nothing is lost
@@ -35,6 +37,7 @@ type sender struct {
 	total  uint64  // bytes on the wire
 	next   uint64  // earliest time of the next packet, ns
 	on     bool
+	paced  bool // by us: it never is any more as if it had not been
 	armed  bool // a timer will wake it
 	cpu    int  // where it runs
 
@@ -171,6 +174,10 @@ func (s *simulation) setPace(f *sender) {
 		rate = min(rate, s.inner.Pace(g))
 	}
 	f.pace = max(rate*mss/Segment, 1)
+	f.paced = f.paced || f.in.Binds(s.now) || s.below[f] != nil || f.rtt > soonPaced
+	if !f.paced {
+		f.pace = unpaced
+	}
 }
 
 // wake sends one packet if pacing, cwnd and the application let it.

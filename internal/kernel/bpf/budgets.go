@@ -30,7 +30,7 @@ func newBudget(of plan.Owner, a amount) limitBudget {
 		Device: a.waits.device, Class: a.waits.class, Unit: b.Unit,
 		Limit: b.Limit, TickLength: b.Tick, TickBytes: b.TickBytes,
 		Burst: uint64(a.burst), Depth: b.Depth, StreamDepth: b.Streams, Slice: b.Slice, Price: b.Price, Chunk: b.Chunk, Trim: b.Trim,
-		Tick: 1, Sent: 2 * (b.Limit / 32),
+		Tick: 1, Sent: b.Sent,
 	}
 }
 

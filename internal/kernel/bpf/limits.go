@@ -129,6 +129,7 @@ func (g *Generation) relimit(n budgetNumber, l amount) error {
 		spec.Variables[relimitVarDepth].Set(b.Depth),
 		spec.Variables[relimitVarStreamDepth].Set(b.StreamDepth),
 		spec.Variables[relimitVarSliceLength].Set(b.Slice),
+		spec.Variables[relimitVarSent].Set(b.Sent),
 	)
 	if err != nil {
 		return fmt.Errorf("set relimit: %w", err)

@@ -125,6 +125,7 @@ const (
 	relimitVarDepth       = "depth"
 	relimitVarLimit       = "limit"
 	relimitVarNumber      = "number"
+	relimitVarSent        = "sent"
 	relimitVarSliceLength = "slice_length"
 	relimitVarStreamDepth = "stream_depth"
 	relimitVarTickBytes   = "tick_bytes"
@@ -191,6 +192,7 @@ type relimitVariableSpecs struct {
 	Depth       *ebpf.VariableSpec `ebpf:"depth"`
 	Limit       *ebpf.VariableSpec `ebpf:"limit"`
 	Number      *ebpf.VariableSpec `ebpf:"number"`
+	Sent        *ebpf.VariableSpec `ebpf:"sent"`
 	SliceLength *ebpf.VariableSpec `ebpf:"slice_length"`
 	StreamDepth *ebpf.VariableSpec `ebpf:"stream_depth"`
 	TickBytes   *ebpf.VariableSpec `ebpf:"tick_bytes"`
@@ -234,6 +236,7 @@ type relimitVariables struct {
 	Depth       *ebpf.Variable `ebpf:"depth"`
 	Limit       *ebpf.Variable `ebpf:"limit"`
 	Number      *ebpf.Variable `ebpf:"number"`
+	Sent        *ebpf.Variable `ebpf:"sent"`
 	SliceLength *ebpf.Variable `ebpf:"slice_length"`
 	StreamDepth *ebpf.Variable `ebpf:"stream_depth"`
 	TickBytes   *ebpf.Variable `ebpf:"tick_bytes"`

@@ -89,6 +89,7 @@ const (
 	sumsMapBudgets      = "budgets"
 	sumsMapCredits      = "credits"
 	sumsMapFlow         = "flow"
+	sumsProgSumBind     = "sum_bind"
 	sumsProgSumCharge   = "sum_charge"
 	sumsProgSumCrowd    = "sum_crowd"
 	sumsProgSumDatagram = "sum_datagram"
@@ -142,6 +143,7 @@ type sumsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sumsProgramSpecs struct {
+	SumBind     *ebpf.ProgramSpec `ebpf:"sum_bind"`
 	SumCharge   *ebpf.ProgramSpec `ebpf:"sum_charge"`
 	SumCrowd    *ebpf.ProgramSpec `ebpf:"sum_crowd"`
 	SumDatagram *ebpf.ProgramSpec `ebpf:"sum_datagram"`
@@ -214,6 +216,7 @@ type sumsVariables struct {
 //
 // It can be passed to loadSumsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sumsPrograms struct {
+	SumBind     *ebpf.Program `ebpf:"sum_bind"`
 	SumCharge   *ebpf.Program `ebpf:"sum_charge"`
 	SumCrowd    *ebpf.Program `ebpf:"sum_crowd"`
 	SumDatagram *ebpf.Program `ebpf:"sum_datagram"`
@@ -227,6 +230,7 @@ type sumsPrograms struct {
 
 func (p *sumsPrograms) Close() error {
 	return _SumsClose(
+		p.SumBind,
 		p.SumCharge,
 		p.SumCrowd,
 		p.SumDatagram,

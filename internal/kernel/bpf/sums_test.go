@@ -162,7 +162,7 @@ func compareSums(t *testing.T, of plan.Owner, limit plan.Limit, flows int, weigh
 		now += pause(random)
 		i := random.IntN(flows)
 		s := step{now, 60 + random.Uint64N(1<<uint(6+random.IntN(11))), uint64(i), uint64(i % len(sides))}
-		got, want := sides[s.bloc].compare(t, kernel, &all[i], s, random.IntN(7), random)
+		got, want := sides[s.bloc].compare(t, kernel, &all[i], s, random.IntN(8), random)
 		if got != want {
 			t.Fatalf("step %d at %d ns, flow %d: %d in the kernel, and %d here", n, now, i, got, want)
 		}
@@ -219,6 +219,11 @@ func (b *side) compare(t *testing.T, kernel *sumsObjects, f *fair.Flow, s step, 
 	case 6:
 		got = runSum(t, kernel.SumCrowd, s)
 		if b.Crowded(now) {
+			want = 1
+		}
+	case 7:
+		got = runSum(t, kernel.SumBind, s)
+		if b.Binds(now) {
 			want = 1
 		}
 	}
