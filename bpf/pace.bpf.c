@@ -54,7 +54,9 @@ static __always_inline __u32 application(struct paced *p, __u32 found)
  */
 static __always_inline bool runs_free(struct paced *p, struct tcp_sock *tp, struct leave *l)
 {
-	return (!p->pace || p->pace == p->own) && tp->rtt_min.s[0].v <= SOON && !l->binds;
+	bool near = p->sent < NEWCOMER || tp->rtt_min.s[0].v <= SOON; /* the first round trip may have been an unlucky one */
+
+	return near && (!p->pace || p->pace == p->own) && !l->binds;
 }
 
 static __always_inline void set_pace(struct bpf_sock_ops *ops)

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weir-net/weir/internal/policy"
@@ -28,6 +29,11 @@ const (
 func (l *ratesLab) cell(ctx context.Context, arm string, wire int, kind rateKind, repetition int) error {
 	limit := l.rates[wire]
 	if limit == fastest {
+		if kind.streams > 0 && slices.Contains(pacedArms, arm) {
+			if err := l.noteUnreached(ctx, arm, wire, kind); err != nil {
+				return err
+			}
+		}
 		name := "fastest_" + kind.name
 		if known := l.values(arm, name); len(known) > 0 {
 			limit = policy.Rate(known[0]) * 1_000_000
@@ -63,7 +69,7 @@ func (l *ratesLab) findFastest(ctx context.Context, arm string, wire int, kind r
 	if err != nil {
 		return 0, err
 	}
-	mbit := seen.trace.Mbit(seen.counted, seen.counted.Add(l.window))
+	mbit := l.mbit(seen)
 	for {
 		mbit *= less
 		limit := policy.Rate(mbit) * 1_000_000
@@ -81,6 +87,28 @@ func (l *ratesLab) findFastest(ctx context.Context, arm string, wire int, kind r
 			return limit, nil
 		}
 	}
+}
+
+// mbit is what got through in the window, Mbit/s.
+func (l *ratesLab) mbit(seen rateSight) float64 {
+	return seen.trace.Mbit(seen.counted, seen.counted.Add(l.window))
+}
+
+// noteUnreached notes how much gets through below a limit that is more than this host carries, of what does without any.
+func (l *ratesLab) noteUnreached(ctx context.Context, arm string, wire int, kind rateKind) error {
+	without, err := l.observe(ctx, arm, wire, kind, policy.MaxEgress)
+	if err != nil {
+		return err
+	}
+	return l.under(ctx, arm, wire, policy.MaxEgress, func() error {
+		below, err := l.observe(ctx, arm, wire, kind, policy.MaxEgress)
+		if err != nil {
+			return err
+		}
+		l.measured(arm, "without_"+kind.name, "Mbit/s", l.mbit(without))
+		l.measured(arm, "unreached_"+kind.name, "%", 100*l.mbit(below)/l.mbit(without))
+		return nil
+	})
 }
 
 // count counts bytes on the wire of what the receiver gets from now on, and says when.

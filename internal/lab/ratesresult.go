@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/report"
 )
 
@@ -54,8 +55,8 @@ var many = rateKinds[1:2]
 func (l *ratesLab) describe() {
 	about := &report.About{
 		Title: "What gets through a limit",
-		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, where the kernel has fq with what it answers waiting in one, and where it has htb with what it acknowledges waiting in a class of Weir's own. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of such %s are within %d %% of it. UDP is offered at up to three times the limit, in full frames. CPU time is what the whole host spends in those, sender, receiver and lab included. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener. A CPU is away where it runs nothing of this host for a millisecond: another machine has it, or its kernel lets no process run. When limits have settled, and the highest, are given once more with no CPU away: without each %s in which one was for %s or more, for the highest for %s. What is claimed is of all.",
-			l.window, rateSettle, rateSpan, l.window, mayBeAbove, many[0].streams-stays, rateSpan, rateSpan, soon, rateSpan, rateSpan*mayBeOff/100, rateSpan*mayBeAbove/100),
+		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, where the kernel has fq with what it answers waiting in one, and where it has htb with what it acknowledges waiting in a class of Weir's own. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of such %s are within %d %% of it. Before that it is asked what TCP gets without a limit, and below one of %s. UDP is offered at up to three times the limit, in full frames. CPU time is what the whole host spends in those, sender, receiver and lab included. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener. A CPU is away where it runs nothing of this host for a millisecond: another machine has it, or its kernel lets no process run. When limits have settled, and the highest, are given once more with no CPU away: without each %s in which one was for %s or more, for the highest for %s. What is claimed is of all.",
+			l.window, rateSettle, rateSpan, l.window, mayBeAbove, rateWords(policy.MaxEgress), many[0].streams-stays, rateSpan, rateSpan, soon, rateSpan, rateSpan*mayBeOff/100, rateSpan*mayBeAbove/100),
 	}
 	add := func(word, text string, kinds ...rateKind) {
 		for _, name := range l.names(word, kinds...) {
@@ -65,6 +66,10 @@ func (l *ratesLab) describe() {
 	add("", "", rateKinds...)
 	for _, kind := range rateKinds {
 		about.Metrics = append(about.Metrics, report.Label{Name: "fastest_" + kind.name, Text: "The fastest limit, " + kind.words})
+	}
+	for _, kind := range streaming {
+		about.Metrics = append(about.Metrics, report.Label{Name: "without_" + kind.name, Text: "What passes without a limit, " + kind.words},
+			report.Label{Name: "unreached_" + kind.name, Text: fmt.Sprintf("Below %s, of that, %s", rateWords(policy.MaxEgress), kind.words)})
 	}
 	for i := range l.rates {
 		about.Metrics = append(about.Metrics, report.Label{Name: "jain_" + l.rateName(i), Text: "Jain's index of 32 flows, " + l.rateWords(i)})
