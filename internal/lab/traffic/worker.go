@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,13 +95,20 @@ func startIn(cmd *exec.Cmd, cgroup string) error {
 // listen ends with the worker's standard output.
 func (w *Worker) listen(stdout io.Reader) {
 	defer close(w.answers)
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() {
+	answers := json.NewDecoder(stdout) // which may be long: thousands of absences
+	for {
 		var a answer
-		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+		err := answers.Decode(&a)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
 			a.Error = fmt.Sprintf("read answer of traffic worker: %v", err)
 		}
 		w.answers <- a
+		if err != nil {
+			return
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package traffic
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,5 +152,31 @@ func TestWorkerWithoutCgroup(t *testing.T) {
 	_, err := StartWorker("", filepath.Join(t.TempDir(), "absent"))
 	if err == nil || !strings.HasPrefix(err.Error(), "start traffic worker: ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// An answer may be as long as it likes, as that of who watched busy CPUs is; what is no answer is said to be none, and ends it.
+func TestWorkerIsListenedTo(t *testing.T) {
+	long := answer{Absences: make([]Absence, 5_000)}
+	from, to := io.Pipe()
+	w := &Worker{answers: make(chan answer)}
+	go w.listen(from)
+	go func() {
+		out := json.NewEncoder(to)
+		_ = out.Encode(answer{Sent: 1})
+		_ = out.Encode(long)
+		fmt.Fprintln(to, "no answer")
+	}()
+	if a := <-w.answers; a.Sent != 1 || a.Error != "" {
+		t.Errorf("the first one: %+v", a)
+	}
+	if a := <-w.answers; len(a.Absences) != len(long.Absences) || a.Error != "" {
+		t.Errorf("the long one: %d absences, %s", len(a.Absences), a.Error)
+	}
+	if a := <-w.answers; a.Error == "" {
+		t.Errorf("what is none: %+v", a)
+	}
+	if _, alive := <-w.answers; alive {
+		t.Error("it goes on")
 	}
 }
