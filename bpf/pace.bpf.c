@@ -50,7 +50,7 @@ static __always_inline __u32 application(struct paced *p, __u32 found)
 
 /*
  * runs_free says that a connection need not be paced yet, as none of its limits binds it. Once it has been it is for good:
- * TCP goes on spacing it out by timers, which are no faster than a packet of 64 KiB every 60 us.
+ * TCP goes on spacing it out by timers, and these can not keep a swift limit.
  */
 static __always_inline bool runs_free(struct paced *p, struct tcp_sock *tp, struct leave *l)
 {
