@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/weir-net/weir/internal/lab/hosts"
@@ -90,12 +91,14 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 			return fmt.Errorf("at most %s: %w", l.limits[i], err)
 		}
 	}
-	if arm != "none" {
-		if err := l.byTurns(ctx, arm, l.limits[0]); err != nil {
-			return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
-		}
+	err := l.byTurns(ctx, arm, l.limits[0])
+	if _, lacking := errors.AsType[hosts.Lacking](err); lacking && arm == "none" {
+		err = nil // what others are compared with needs no program
 	}
-	err := l.between(ctx, arm, func() error { return l.under(ctx, arm, l.Rate, func() error { return l.first(ctx, arm, repetition) }) })
+	if err != nil {
+		return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
+	}
+	err = l.between(ctx, arm, func() error { return l.under(ctx, arm, l.Rate, func() error { return l.first(ctx, arm, repetition) }) })
 	if err == nil {
 		err = l.under(ctx, arm, l.Rate, func() error { return l.streams(ctx, arm, repetition, bulks[1:]) })
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-net/weir/internal/policy"
 	"github.com/weir-net/weir/internal/testutil"
+	"github.com/weir-net/weir/internal/testutil/feature"
 )
 
 // TestLimitersLab runs the lab on real queues, an HTB in Weir's places; see
@@ -58,6 +59,11 @@ func TestLimitersLab(t *testing.T) {
 		for _, name := range []string{"pps", "pps_by_turns", "pps_by_turns_none", "pps_near", "drops", "drops_near", "drops_below", "softirq_ns_per_packet", "cpu_ns_per_packet", "rr_idle_p99_ms", "rr_alone_p99_ms"} {
 			metric(t, r, arm, name)
 		}
+	}
+	if tcx, err := feature.Has("tcx"); err != nil {
+		t.Error(err)
+	} else if _, measured := r.Arms[0].Metrics["pps_by_turns"]; measured != tcx {
+		t.Errorf("through a program that does nothing: %+v, tcx: %v", r.Arms[0].Metrics["pps_by_turns"], tcx)
 	}
 	if m := metric(t, r, "none", "mbit"); m.Median < 2*rate/1e6 {
 		t.Errorf("without a limit %.1f Mbit/s", m.Median)

@@ -28,18 +28,24 @@ func (l *limitersLab) turns() traffic.Turns {
 type lines [2]struct{ near, far hosts.Plug }
 
 // byTurns floods both lines, first the one of which has the limit and then the other, and notes what arrives over
-// those with it and without.
+// those with it and without. Where there is no limit, a program that does nothing takes its place: what any costs.
 func (l *limitersLab) byTurns(ctx context.Context, arm string, limit policy.Rate) error {
 	usual := l.line
 	defer func() { l.line = usual }()
 	var with, without uint64
 	for limited := range l.lines {
 		l.line = l.lines[limited].near
-		err := l.under(ctx, arm, limit, func() error {
+		flood := func() error {
 			arrived, err := l.alternate(ctx, limited)
 			with, without = with+arrived[limited], without+arrived[1-limited]
 			return err
-		})
+		}
+		var err error
+		if arm == "none" {
+			err = l.line.PassAll(flood)
+		} else {
+			err = l.under(ctx, arm, limit, flood)
+		}
 		if err != nil {
 			return err
 		}
