@@ -83,8 +83,8 @@ func (l *limitersLab) describe() {
 			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], turns.Slice, l.Rate, requests(1).Size, requests(1).Every, l.htb()),
 		Metrics: []report.Label{
 			{Name: "pps", Text: "Small packets, limit far above"},
-			{Name: "pps_by_turns", Text: "The same in a flood by turns, line with the limit; none: with a program that does nothing"},
-			{Name: "pps_by_turns_none", Text: "Line without it, in that flood"},
+			{Name: "pps_by_turns", Text: "By turns, line with the limit; none: an idle program"},
+			{Name: "pps_by_turns_none", Text: "By turns, line without it"},
 			{Name: "pps_near", Text: "Small packets, limit just above"},
 			{Name: "pps_below", Text: "Small packets, limit well below"},
 			{Name: "used_below", Text: "Of the limit well below, used"},
