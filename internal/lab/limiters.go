@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/weir-net/weir/internal/lab/hosts"
@@ -91,14 +90,10 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 			return fmt.Errorf("at most %s: %w", l.limits[i], err)
 		}
 	}
-	err := l.byTurns(ctx, arm, l.limits[0])
-	if _, lacking := errors.AsType[hosts.Lacking](err); lacking && arm == "none" {
-		err = nil // what others are compared with needs no program
-	}
-	if err != nil {
+	if err := l.byTurns(ctx, arm, l.limits[0]); err != nil {
 		return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
 	}
-	err = l.between(ctx, arm, func() error { return l.under(ctx, arm, l.Rate, func() error { return l.first(ctx, arm, repetition) }) })
+	err := l.between(ctx, arm, func() error { return l.under(ctx, arm, l.Rate, func() error { return l.first(ctx, arm, repetition) }) })
 	if err == nil {
 		err = l.under(ctx, arm, l.Rate, func() error { return l.streams(ctx, arm, repetition, bulks[1:]) })
 	}
