@@ -62,8 +62,12 @@ func TestLimitersLab(t *testing.T) {
 	}
 	if tcx, err := feature.Has("tcx"); err != nil {
 		t.Error(err)
-	} else if _, measured := r.Arms[0].Metrics["pps_by_turns"]; measured != tcx {
-		t.Errorf("through a program that does nothing: %+v, tcx: %v", r.Arms[0].Metrics["pps_by_turns"], tcx)
+	} else {
+		for _, o := range onlookers {
+			if m, measured := r.Arms[0].Metrics["pps_by_turns"+o.through]; measured != tcx {
+				t.Errorf("through a program that holds nothing: %+v, tcx: %v", m, tcx)
+			}
+		}
 	}
 	if m := metric(t, r, "none", "mbit"); m.Median < 2*rate/1e6 {
 		t.Errorf("without a limit %.1f Mbit/s", m.Median)

@@ -28,36 +28,51 @@ func (l *limitersLab) turns() traffic.Turns {
 // lines are the two wires between the hosts of the limiters lab.
 type lines [2]struct{ near, far hosts.Plug }
 
+// onlookers are the programs that stand where there is no limit, and what is noted of them: what any program there costs, and any
+// that asks a packet's socket.
+var onlookers = []struct {
+	hosts.Onlooker
+	through string
+}{{hosts.Idle, ""}, {hosts.Asking, "_asking"}}
+
 // byTurns floods both lines, first the one of which has the limit and then the other, and notes what arrives over
-// those with it and without. Where there is no limit, a program that does nothing takes its place: what any costs.
+// those with it and without. Where there is no limit, programs that hold nothing take its place by turns.
 func (l *limitersLab) byTurns(ctx context.Context, arm string, limit policy.Rate) error {
-	usual := l.line
-	defer func() { l.line = usual }()
-	var with, without uint64
-	for limited := range l.lines {
-		l.line = l.lines[limited].near
-		flood := func() error {
-			arrived, err := l.alternate(ctx, limited)
-			with, without = with+arrived[limited], without+arrived[1-limited]
-			return err
-		}
-		var err error
-		if arm == "none" {
-			err = l.line.PassAll(flood)
-		} else {
-			err = l.under(ctx, arm, limit, flood)
-		}
-		if _, lacking := errors.AsType[hosts.Lacking](err); lacking && arm == "none" {
+	if arm != "none" {
+		return l.turnsOf(ctx, arm, "", func(flood func() error) error { return l.under(ctx, arm, limit, flood) })
+	}
+	for _, o := range onlookers {
+		err := l.turnsOf(ctx, arm, o.through, func(flood func() error) error { return l.line.Through(o.Onlooker, flood) })
+		if _, lacking := errors.AsType[hosts.Lacking](err); lacking {
 			return nil // what others are compared with needs no program
 		}
 		if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// turnsOf notes what arrives over both lines while each in turn has what an arm puts there, and the other has not.
+func (l *limitersLab) turnsOf(ctx context.Context, arm, through string, put func(flood func() error) error) error {
+	usual := l.line
+	defer func() { l.line = usual }()
+	var with, without uint64
+	for limited := range l.lines {
+		l.line = l.lines[limited].near
+		err := put(func() error {
+			arrived, err := l.alternate(ctx, limited)
+			with, without = with+arrived[limited], without+arrived[1-limited]
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	turns := l.turns()
 	all := (time.Duration(len(l.lines)*turns.Rounds) * turns.Slice).Seconds()
-	l.measured(arm, "pps_by_turns", "packets/s", float64(with)/all)
-	l.measured(arm, "pps_by_turns_none", "packets/s", float64(without)/all)
+	l.measured(arm, "pps_by_turns"+through, "packets/s", float64(with)/all)
+	l.measured(arm, "pps_by_turns_none"+through, "packets/s", float64(without)/all)
 	return nil
 }
 
