@@ -13,16 +13,19 @@ import (
 
 // Two floods of one host differ by more than a limit costs: their senders run elsewhere, and
 // so does other work, which changes within tenths of a second. So that cost is found within one flood, which goes by turns over a
-// line with the limit and over one without.
-var turns = traffic.Turns{Rounds: 240, Slice: 10 * time.Millisecond}
+// line with the limit and over one without. Where a limit's programs and tables happen to lie makes some 2 % as well, for as long as
+// they stand, so it is put there anew.
+var turns = traffic.Turns{Rounds: 48, Slice: 10 * time.Millisecond}
+
+// anew is how often a limit is put on each line.
+const anew = 5
 
 // turns are fewer where there are so few repetitions that they can not show what a limit costs.
-func (l *limitersLab) turns() traffic.Turns {
-	few := turns
+func (l *limitersLab) turns() (each traffic.Turns, times int) {
 	if l.Repetitions < 6 {
-		few.Rounds /= 6
+		return traffic.Turns{Rounds: turns.Rounds * anew / 6, Slice: turns.Slice}, 1
 	}
-	return few
+	return turns, anew
 }
 
 // lines are the two wires between the hosts of the limiters lab.
@@ -58,10 +61,12 @@ func (l *limitersLab) turnsOf(ctx context.Context, arm, through string, put func
 	usual := l.line
 	defer func() { l.line = usual }()
 	var with, without uint64
-	for limited := range l.lines {
+	turns, times := l.turns()
+	for i := range times * len(l.lines) {
+		limited := i % len(l.lines)
 		l.line = l.lines[limited].near
 		err := put(func() error {
-			arrived, err := l.alternate(ctx, limited)
+			arrived, err := l.alternate(ctx, limited, turns)
 			with, without = with+arrived[limited], without+arrived[1-limited]
 			return err
 		})
@@ -69,21 +74,20 @@ func (l *limitersLab) turnsOf(ctx context.Context, arm, through string, put func
 			return err
 		}
 	}
-	turns := l.turns()
-	all := (time.Duration(len(l.lines)*turns.Rounds) * turns.Slice).Seconds()
+	all := (time.Duration(times*len(l.lines)*turns.Rounds) * turns.Slice).Seconds()
 	l.measured(arm, "pps_by_turns"+through, "packets/s", float64(with)/all)
 	l.measured(arm, "pps_by_turns_none"+through, "packets/s", float64(without)/all)
 	return nil
 }
 
 // alternate floods the lines by turns, one of them first, and returns how many packets arrived over each.
-func (l *limitersLab) alternate(ctx context.Context, first int) (packets [2]uint64, err error) {
+func (l *limitersLab) alternate(ctx context.Context, first int, turns traffic.Turns) (packets [2]uint64, err error) {
 	var before, after [2]uint64
 	if err := l.received(&before); err != nil {
 		return packets, err
 	}
 	sinks := l.sinks()
-	if err := l.sender.Alternate(ctx, sinks[first], sinks[1-first], floodSockets, datagram, l.turns()); err != nil {
+	if err := l.sender.Alternate(ctx, sinks[first], sinks[1-first], floodSockets, datagram, turns); err != nil {
 		return packets, err
 	}
 	if err := pause(ctx, drained); err != nil {
