@@ -90,7 +90,7 @@ func (l *limitersLab) describe() {
 			{Name: "pps_by_turns", Text: "By turns, line with the limit; none: an idle program"},
 			{Name: "pps_by_turns_none", Text: "By turns, line without it"},
 			{Name: "pps_by_turns_asking", Text: "By turns, a program that asks the socket"},
-			{Name: "pps_by_turns_none_asking", Text: "By turns, line without it"},
+			{Name: "pps_by_turns_none_asking", Text: "By turns, line without that program"},
 			{Name: "pps_near", Text: "Small packets, limit just above"},
 			{Name: "pps_below", Text: "Small packets, limit well below"},
 			{Name: "used_below", Text: "Of the limit well below, used"},

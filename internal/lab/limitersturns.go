@@ -13,8 +13,8 @@ import (
 
 // Two floods of one host differ by more than a limit costs: their senders run elsewhere, and
 // so does other work, which changes within tenths of a second. So that cost is found within one flood, which goes by turns over a
-// line with the limit and over one without. Where a limit's programs and tables happen to lie makes some 2 % as well, for as long as
-// they stand, so it is put there anew.
+// line with the limit and over one without. What a limit costs is some 2 % more or less each time that it is put there, and stays
+// so for as long as it stands, presumably by where in memory its programs and tables lie. So it is put there anew now and then.
 var turns = traffic.Turns{Rounds: 48, Slice: 10 * time.Millisecond}
 
 // anew is how often a limit is put on each line.
