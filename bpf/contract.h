@@ -140,6 +140,23 @@ struct tab {
 	__u32 held;	/* of the bytes, those of packets that may be held: not those that are bare */
 };
 
+/*
+ * All that the packets of a socket of UDP's need on one link, where that is little. Programs of two links may leave it at once,
+ * so it is read and written whole, in one 64-bit access.
+ */
+struct shortcut {
+	__u32 edition; /* of what the link's contracts mean there; its last EDITION_SHIFT bits are the priority */
+	__u16 contract;
+	__u16 budget; /* 0: none */
+} __attribute__((aligned(8)));
+
+/* Editions of a link's contracts are multiples of 1 << EDITION_SHIFT, so that they leave room for a priority. */
+enum edition {
+	NO_EDITION = 0, /* as a link's: it has no shortcuts */
+	EDITION_SHIFT = 5,
+	EDITION_KEEP = (1 << EDITION_SHIFT) - 1, /* as a priority: what others gave the packet is left */
+};
+
 /* How many workloads above a socket's own bind it. */
 #define ABOVE 3
 
@@ -150,10 +167,13 @@ struct above {
 	__u16 pad;
 };
 
-/* What is known of a socket. */
+/* What is known of a socket. With what comes before it in the kernel it fills one line of memory. */
 struct known {
 	struct verdict verdict;
-	struct tab tab;
+	union {
+		struct tab tab;
+		struct shortcut shortcut; /* where the verdict says DATAGRAMS */
+	};
 	struct above above;
 	__u32 pad;
 };
@@ -483,6 +503,7 @@ _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
 _Static_assert(sizeof(struct tab) == 32, "tab");
+_Static_assert(sizeof(struct shortcut) == 8, "shortcut");
 _Static_assert(sizeof(struct known) == 56, "known");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");

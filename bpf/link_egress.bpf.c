@@ -16,6 +16,7 @@
 #include "limiter.h"
 #include "plain.h"
 #include "resolve.h"
+#include "shortcut.h"
 
 /*
  * The classes of our own HTB have this many leaves, less one: link_egress adds
@@ -42,15 +43,16 @@ struct {
 	__type(value, struct counter);
 } counters SEC(".maps");
 
+/* count counts as the qdisc does: super-packets as what they become on the wire, which is longer than they are. */
 static __always_inline void count(struct __sk_buff *skb, __u32 id)
 {
 	struct counter *c = bpf_map_lookup_elem(&counters, &id);
+	__u32 wire = skb->wire_len;
 
 	if (!c)
 		return;
-	/* As the qdisc counts: super-packets as what they become on the wire. */
-	c->packets += skb->gso_segs ? skb->gso_segs : 1;
-	c->bytes += skb->wire_len;
+	c->packets += wire > skb->len && skb->gso_segs ? skb->gso_segs : 1;
+	c->bytes += wire;
 }
 
 static __always_inline __u32 kept(__u32 priority)
@@ -103,6 +105,24 @@ static __always_inline bool owes(struct __sk_buff *skb, struct verdict v, struct
 	return !at || !on_tab(&at->tab, all_of(b), sent_at(skb), skb->wire_len, skb->gso_segs);
 }
 
+/* short_cut sees to a packet of a socket that keeps a shortcut which holds, and says whether it did. */
+static __always_inline bool short_cut(struct __sk_buff *skb, struct known *at, __u32 now)
+{
+	struct shortcut s = kept_by(at);
+	struct verdict v = { .contract = s.contract, .link = DATAGRAMS };
+	__u32 priority = shortcut_priority(s, now);
+	struct budgets_of b = { .of[0] = s.budget };
+
+	if (priority > EDITION_KEEP)
+		return false;
+	if (priority != EDITION_KEEP)
+		skb->priority = priority;
+	count(skb, s.contract);
+	if (s.budget && owes(skb, v, at, &b))
+		tell(skb, v, s.budget, 0, 0);
+	return true;
+}
+
 /* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
 static __always_inline __u32 pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
 {
@@ -147,14 +167,18 @@ int link_egress(struct __sk_buff *skb)
 	struct contract *c;
 	struct verdict v;
 	struct known *at;
-	__u32 id, priority;
+	__u32 id, priority, now = edition_now();
 
+	at = known_to(skb);
+	if (datagrams(at) && short_cut(skb, at, now))
+		return NEXT;
 	if (come_back && skb->ingress_ifindex == come_back) /* it has waited, and is counted and charged */
 		return NEXT;
-	at = known_to(skb);
 	v = resolve(skb, at);
 	id = v.contract;
 	c = bpf_map_lookup_elem(&contracts, &id);
+	if (c && datagrams(at))
+		leave_shortcut(at, v, c, now);
 	priority = c ? c->priority : PRIORITY_KEEP;
 	if (priority == PRIORITY_KEEP && !no_queue)
 		priority = kept(skb->priority);

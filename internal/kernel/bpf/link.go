@@ -20,6 +20,7 @@ import (
 type linkTables struct {
 	program             *ebpf.Program
 	contracts, counters *ebpf.Map
+	edition             *ebpf.Map     // of what the contracts mean
 	ingress             *ebpf.Program // nil where what arrives is not limited
 }
 
@@ -28,6 +29,7 @@ func (t linkTables) Close() {
 	t.program.Close()
 	t.contracts.Close()
 	t.counters.Close()
+	t.edition.Close()
 	t.ingress.Close()
 }
 
@@ -42,6 +44,7 @@ func (t linkTables) pin(dir string) error {
 		pin(t.program, filepath.Join(dir, programPin)),
 		pin(t.contracts, filepath.Join(dir, linkEgressMapContracts)),
 		pin(t.counters, filepath.Join(dir, linkEgressMapCounters)),
+		pin(t.edition, filepath.Join(dir, linkEgressMapEdition)),
 	)
 }
 
@@ -99,6 +102,9 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fre
 	if err == nil {
 		err = carryOn(older, t.counters, fresh)
 	}
+	if err == nil && l.NoQueue && own == 0 { // else more has to be known of each packet
+		err = g.publishEdition(t.edition)
+	}
 	if err == nil {
 		err = t.pin(g.linkDir(index))
 	}
@@ -149,6 +155,7 @@ func loadEgress(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) (linkTable
 		Program   *ebpf.Program `ebpf:"link_egress"`
 		Contracts *ebpf.Map     `ebpf:"contracts"`
 		Counters  *ebpf.Map     `ebpf:"counters"`
+		Edition   *ebpf.Map     `ebpf:"edition"`
 	}
 	load := func(mptcp bool) error {
 		if err := spec.Variables[linkEgressVarKnowsMptcp].Set(mptcp); err != nil {
@@ -161,7 +168,7 @@ func loadEgress(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) (linkTable
 			return linkTables{}, fmt.Errorf("load link_egress: %w", err)
 		}
 	}
-	return linkTables{program: t.Program, contracts: t.Contracts, counters: t.Counters}, nil
+	return linkTables{program: t.Program, contracts: t.Contracts, counters: t.Counters, edition: t.Edition}, nil
 }
 
 // capacityFor leaves room for the contracts of weir set and weir run, which come
@@ -192,12 +199,13 @@ func (g *Generation) openLink(index int) (t linkTables, err error) {
 	}
 	contracts, err1 := openTable(filepath.Join(g.linkDir(index), linkEgressMapContracts), maps[linkEgressMapContracts])
 	counters, err2 := openTable(filepath.Join(g.linkDir(index), linkEgressMapCounters), maps[linkEgressMapCounters])
-	t.contracts, t.counters = contracts, counters
+	edition, err3 := openTable(filepath.Join(g.linkDir(index), linkEgressMapEdition), maps[linkEgressMapEdition])
+	t.contracts, t.counters, t.edition = contracts, counters, edition
 	t.ingress, err = ebpf.LoadPinnedProgram(filepath.Join(g.linkDir(index), ingressPin), nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	if err := errors.Join(err1, err2, err); err != nil {
+	if err := errors.Join(err1, err2, err3, err); err != nil {
 		t.Close()
 		return linkTables{}, err
 	}

@@ -133,6 +133,14 @@ type linkEgressCounter struct {
 	Bytes   uint64
 }
 
+type linkEgressEdition uint32
+
+const (
+	linkEgressEditionNO_EDITION    linkEgressEdition = 0
+	linkEgressEditionEDITION_SHIFT linkEgressEdition = 5
+	linkEgressEditionEDITION_KEEP  linkEgressEdition = 31
+)
+
 type linkEgressExe struct {
 	_      structs.HostLayout
 	Inode  uint64
@@ -289,6 +297,7 @@ const (
 	linkEgressMapContracts   = "contracts"
 	linkEgressMapCounters    = "counters"
 	linkEgressMapCredits     = "credits"
+	linkEgressMapEdition     = "edition"
 	linkEgressMapExes        = "exes"
 	linkEgressMapFlows       = "flows"
 	linkEgressMapIdentities  = "identities"
@@ -366,6 +375,7 @@ type linkEgressMapSpecs struct {
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
 	Counters   *ebpf.MapSpec `ebpf:"counters"`
 	Credits    *ebpf.MapSpec `ebpf:"credits"`
+	Edition    *ebpf.MapSpec `ebpf:"edition"`
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
@@ -419,6 +429,7 @@ type linkEgressMaps struct {
 	Contracts  *ebpf.Map `ebpf:"contracts"`
 	Counters   *ebpf.Map `ebpf:"counters"`
 	Credits    *ebpf.Map `ebpf:"credits"`
+	Edition    *ebpf.Map `ebpf:"edition"`
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Flows      *ebpf.Map `ebpf:"flows"`
 	Identities *ebpf.Map `ebpf:"identities"`
@@ -437,6 +448,7 @@ func (m *linkEgressMaps) Close() error {
 		m.Contracts,
 		m.Counters,
 		m.Credits,
+		m.Edition,
 		m.Exes,
 		m.Flows,
 		m.Identities,

@@ -129,20 +129,25 @@ func (w *wire) hasTCX() bool {
 	return err == nil && ok
 }
 
-// attach uses tcx, or a filter of tc's where the kernel has none (before 6.6).
 func (w *wire) attach(g *Generation) {
+	w.t.Helper()
+	w.attachTo(g, w.link)
+}
+
+// attachTo uses tcx, or a filter of tc's where the kernel has none (before 6.6).
+func (w *wire) attachTo(g *Generation, link testutil.End) {
 	w.t.Helper()
 	if !w.hasTCX() {
 		testutil.By(w.t, "cls_bpf")
 		testutil.Needs(w.t, "clsact qdisc", "bpf classifier")
-		w.here.Output("tc", "qdisc", "replace", "dev", w.link.Name, "clsact")
-		w.here.Output("tc", "filter", "replace", "dev", w.link.Name, "egress", "prio", "1", "handle", "1",
-			"bpf", "direct-action", "object-pinned", filepath.Join(g.linkDir(w.link.Index), programPin))
+		w.here.Output("tc", "qdisc", "replace", "dev", link.Name, "clsact")
+		w.here.Output("tc", "filter", "replace", "dev", link.Name, "egress", "prio", "1", "handle", "1",
+			"bpf", "direct-action", "object-pinned", filepath.Join(g.linkDir(link.Index), programPin))
 		return
 	}
 	testutil.By(w.t, "tcx")
 	var err error
-	w.here.Do(func() { err = g.AttachLink(w.link.Index) })
+	w.here.Do(func() { err = g.AttachLink(link.Index) })
 	if err != nil {
 		w.t.Fatal(err)
 	}

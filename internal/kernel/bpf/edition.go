@@ -1,0 +1,42 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// edit changes what contracts mean on a link. Sockets keep of that what they need, by the link's edition (bpf/shortcut.h):
+// meanwhile, and if it is killed in between, that does not count.
+func (g *Generation) edit(t linkTables, change func() error) error {
+	var now linkEgressEdition
+	if err := t.edition.Lookup(uint32(0), &now); err != nil {
+		return fmt.Errorf("read the edition of a link: %w", err)
+	}
+	if now == linkEgressEditionNO_EDITION {
+		return change()
+	}
+	if err := t.edition.Put(uint32(0), linkEgressEditionNO_EDITION); err != nil {
+		return fmt.Errorf("take back the edition of a link: %w", err)
+	}
+	return errors.Join(change(), g.publishEdition(t.edition))
+}
+
+// publishEdition gives a link an edition that no link has had.
+func (g *Generation) publishEdition(m *ebpf.Map) error {
+	var latest linkEgressEdition
+	if err := g.memory.editions.Lookup(uint32(0), &latest); err != nil {
+		return fmt.Errorf("read the latest edition: %w", err)
+	}
+	latest += 1 << linkEgressEditionEDITION_SHIFT
+	if latest == linkEgressEditionNO_EDITION {
+		latest += 1 << linkEgressEditionEDITION_SHIFT
+	}
+	for _, m := range []*ebpf.Map{g.memory.editions, m} {
+		if err := m.Put(uint32(0), latest); err != nil {
+			return fmt.Errorf("publish an edition: %w", err)
+		}
+	}
+	return nil
+}
