@@ -141,20 +141,14 @@ struct tab {
 };
 
 /*
- * All that the packets of a socket of UDP's need on one link, where that is little. Programs of two links may leave it at once,
- * so it is read and written whole, in one 64-bit access.
+ * Editions of what a link's contracts mean are multiples of 1 << EDITION_SHIFT, which leaves room for a priority. They are above
+ * all times: 1 << 59 ns, shifted by 32.
  */
-struct shortcut {
-	__u32 edition; /* of what the link's contracts mean there; its last EDITION_SHIFT bits are the priority */
-	__u16 contract;
-	__u16 budget; /* 0: none */
-} __attribute__((aligned(8)));
-
-/* Editions of a link's contracts are multiples of 1 << EDITION_SHIFT, so that they leave room for a priority. */
 enum edition {
-	NO_EDITION = 0, /* as a link's: it has no shortcuts */
 	EDITION_SHIFT = 5,
 	EDITION_KEEP = (1 << EDITION_SHIFT) - 1, /* as a priority: what others gave the packet is left */
+	NO_EDITION = 1 << 29,			 /* the link has none, for good or for now */
+	FIRST_EDITION = 1 << 30,
 };
 
 /* How many workloads above a socket's own bind it. */
@@ -171,8 +165,16 @@ struct above {
 struct known {
 	struct verdict verdict;
 	union {
-		struct tab tab;
-		struct shortcut shortcut; /* where the verdict says DATAGRAMS */
+		struct tab tab; /* of a connection */
+		struct {
+			__u64 none;
+			/*
+			 * Of a socket of UDP's: all that its packets need on one link, where that is little. The edition and the
+			 * priority, 32 bits; the budget, 16; the contract. It stands where a tab has a time, which no edition looks
+			 * like. Programs of two links may leave it at once, so it is read and written whole.
+			 */
+			__u64 shortcut;
+		};
 	};
 	struct above above;
 	__u32 pad;
@@ -503,8 +505,8 @@ _Static_assert(sizeof(struct identity) == 24, "identity");
 _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
 _Static_assert(sizeof(struct tab) == 32, "tab");
-_Static_assert(sizeof(struct shortcut) == 8, "shortcut");
 _Static_assert(sizeof(struct known) == 56, "known");
+_Static_assert(NO_EDITION > 1ULL << (59 - 32), "edition");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");

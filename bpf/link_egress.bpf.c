@@ -51,7 +51,7 @@ static __always_inline void count(struct __sk_buff *skb, __u32 id)
 
 	if (!c)
 		return;
-	c->packets += wire > skb->len && skb->gso_segs ? skb->gso_segs : 1;
+	c->packets += __builtin_expect(wire > skb->len, false) && skb->gso_segs ? skb->gso_segs : 1;
 	c->bytes += wire;
 }
 
@@ -108,18 +108,18 @@ static __always_inline bool owes(struct __sk_buff *skb, struct verdict v, struct
 /* short_cut sees to a packet of a socket that keeps a shortcut which holds, and says whether it did. */
 static __always_inline bool short_cut(struct __sk_buff *skb, struct known *at, __u32 now)
 {
-	struct shortcut s = kept_by(at);
-	struct verdict v = { .contract = s.contract, .link = DATAGRAMS };
-	__u32 priority = shortcut_priority(s, now);
-	struct budgets_of b = { .of[0] = s.budget };
+	__u64 shortcut = *(volatile __u64 *)&at->shortcut;
+	__u32 priority = priority_in(shortcut, now), budget = budget_in(shortcut);
+	struct verdict v = { .contract = contract_in(shortcut), .link = DATAGRAMS };
+	struct budgets_of b = { .of[0] = budget };
 
 	if (priority > EDITION_KEEP)
 		return false;
 	if (priority != EDITION_KEEP)
 		skb->priority = priority;
-	count(skb, s.contract);
-	if (s.budget && owes(skb, v, at, &b))
-		tell(skb, v, s.budget, 0, 0);
+	count(skb, v.contract);
+	if (budget && owes(skb, v, at, &b))
+		tell(skb, v, budget, 0, 0);
 	return true;
 }
 
@@ -167,17 +167,17 @@ int link_egress(struct __sk_buff *skb)
 	struct contract *c;
 	struct verdict v;
 	struct known *at;
-	__u32 id, priority, now = edition_now();
+	__u32 id, priority, now = edition;
 
 	at = known_to(skb);
-	if (datagrams(at) && short_cut(skb, at, now))
+	if (at && short_cut(skb, at, now))
 		return NEXT;
 	if (come_back && skb->ingress_ifindex == come_back) /* it has waited, and is counted and charged */
 		return NEXT;
 	v = resolve(skb, at);
 	id = v.contract;
 	c = bpf_map_lookup_elem(&contracts, &id);
-	if (c && datagrams(at))
+	if (c && at)
 		leave_shortcut(at, v, c, now);
 	priority = c ? c->priority : PRIORITY_KEEP;
 	if (priority == PRIORITY_KEEP && !no_queue)

@@ -9,7 +9,7 @@
  * the change is cut off.
  *
  * What it does not promise: anything on links that have a queue of ours or a limit of their own. There more has to be
- * known of each packet, and they have no editions. And a socket that is silent while contracts are changed 134
+ * known of each packet, and they have no editions. And a socket that is silent while contracts are changed 100
  * million times may take its shortcut to hold.
  */
 #ifndef WEIR_SHORTCUT_H
@@ -20,41 +20,15 @@
 
 #include <bpf/bpf_helpers.h>
 
-/* The link's edition, a multiple of 1 << EDITION_SHIFT; NO_EDITION: it has none, for good or for now. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, enum edition);
-} edition SEC(".maps");
+/* The link's edition, which user space gives it. */
+volatile enum edition edition SEC(".data.edition") = NO_EDITION;
 
-static __always_inline __u32 edition_now(void)
-{
-	__u32 zero = 0, *now = bpf_map_lookup_elem(&edition, &zero);
+/* priority_in is the priority of a shortcut; more than EDITION_KEEP: it does not hold now. */
+static __always_inline __u32 priority_in(__u64 shortcut, __u32 now) { return (shortcut >> 32) - now; }
 
-	return now ? *(volatile __u32 *)now : NO_EDITION;
-}
+static __always_inline __u32 budget_in(__u64 shortcut) { return shortcut >> 16 & 0xffff; }
 
-union whole_shortcut {
-	struct shortcut shortcut;
-	__u64 bits;
-};
-
-static __always_inline struct shortcut kept_by(struct known *at)
-{
-	union whole_shortcut w = { .bits = *(volatile __u64 *)&at->shortcut };
-
-	return w.shortcut;
-}
-
-/* datagrams says whether it is a socket of UDP's of which something is known. */
-static __always_inline bool datagrams(struct known *at) { return at && remembered(at).link & DATAGRAMS; }
-
-/* shortcut_priority is what the packets of a shortcut get, or from 1 << EDITION_SHIFT on: it does not hold in an edition. */
-static __always_inline __u32 shortcut_priority(struct shortcut s, __u32 now)
-{
-	return now == NO_EDITION ? -1 : s.edition - now;
-}
+static __always_inline __u32 contract_in(__u64 shortcut) { return shortcut & 0xffff; }
 
 /*
  * leave_shortcut leaves one in a socket, where its contract is all that binds it and has one budget at most. That answers wait
@@ -62,16 +36,13 @@ static __always_inline __u32 shortcut_priority(struct shortcut s, __u32 now)
  */
 static __always_inline void leave_shortcut(struct known *at, struct verdict v, struct contract *c, __u32 now)
 {
-	union whole_shortcut w = { .shortcut = { .contract = v.contract } };
 	bool keeps = c->priority == PRIORITY_KEEP;
+	__u32 priority = keeps ? EDITION_KEEP : c->priority, budget = c->limited & HAS_ONE ? c->together : 0;
 
 	if (now == NO_EDITION || v.link != (EVERY_LINK | DATAGRAMS) || c->limited & ~(HAS_ONE | ANSWERS) ||
-	    (!keeps && c->priority >= EDITION_KEEP))
+	    (!keeps && priority >= EDITION_KEEP))
 		return;
-	w.shortcut.edition = now + (keeps ? EDITION_KEEP : c->priority);
-	if (c->limited & HAS_ONE)
-		w.shortcut.budget = c->together;
-	*(volatile __u64 *)&at->shortcut = w.bits;
+	*(volatile __u64 *)&at->shortcut = (__u64)(now + priority) << 32 | budget << 16 | v.contract;
 }
 
 #endif

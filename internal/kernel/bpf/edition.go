@@ -5,9 +5,18 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
-// edit changes what contracts mean on a link. Sockets keep of that what they need, by the link's edition (bpf/shortcut.h):
+// editionTable is the variable of link_egress by which sockets know whether what they keep of a contract holds
+// (bpf/shortcut.h), as a table of one entry.
+func editionTable(maps map[string]*ebpf.MapSpec) *ebpf.MapSpec {
+	spec := maps[".data.edition"].Copy()
+	spec.Flags |= unix.BPF_F_MMAPABLE // as the loader has it
+	return spec
+}
+
+// edit changes what contracts mean on a link. Sockets keep of that what they need, by the link's edition:
 // meanwhile, and if it is killed in between, that does not count.
 func (g *Generation) edit(t linkTables, change func() error) error {
 	var now linkEgressEdition
@@ -29,10 +38,7 @@ func (g *Generation) publishEdition(m *ebpf.Map) error {
 	if err := g.memory.editions.Lookup(uint32(0), &latest); err != nil {
 		return fmt.Errorf("read the latest edition: %w", err)
 	}
-	latest += 1 << linkEgressEditionEDITION_SHIFT
-	if latest == linkEgressEditionNO_EDITION {
-		latest += 1 << linkEgressEditionEDITION_SHIFT
-	}
+	latest = max(latest+1<<linkEgressEditionEDITION_SHIFT, linkEgressEditionFIRST_EDITION) // the first one, and after the last
 	for _, m := range []*ebpf.Map{g.memory.editions, m} {
 		if err := m.Put(uint32(0), latest); err != nil {
 			return fmt.Errorf("publish an edition: %w", err)

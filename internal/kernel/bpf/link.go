@@ -44,7 +44,7 @@ func (t linkTables) pin(dir string) error {
 		pin(t.program, filepath.Join(dir, programPin)),
 		pin(t.contracts, filepath.Join(dir, linkEgressMapContracts)),
 		pin(t.counters, filepath.Join(dir, linkEgressMapCounters)),
-		pin(t.edition, filepath.Join(dir, linkEgressMapEdition)),
+		pin(t.edition, filepath.Join(dir, editionPin)),
 	)
 }
 
@@ -52,6 +52,7 @@ func (t linkTables) pin(dir string) error {
 const (
 	programPin = "program"
 	ingressPin = "ingress"
+	editionPin = "edition"
 )
 
 func (g *Generation) linkDir(index int) string {
@@ -155,7 +156,7 @@ func loadEgress(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) (linkTable
 		Program   *ebpf.Program `ebpf:"link_egress"`
 		Contracts *ebpf.Map     `ebpf:"contracts"`
 		Counters  *ebpf.Map     `ebpf:"counters"`
-		Edition   *ebpf.Map     `ebpf:"edition"`
+		Edition   *ebpf.Map     `ebpf:".data.edition"`
 	}
 	load := func(mptcp bool) error {
 		if err := spec.Variables[linkEgressVarKnowsMptcp].Set(mptcp); err != nil {
@@ -199,7 +200,7 @@ func (g *Generation) openLink(index int) (t linkTables, err error) {
 	}
 	contracts, err1 := openTable(filepath.Join(g.linkDir(index), linkEgressMapContracts), maps[linkEgressMapContracts])
 	counters, err2 := openTable(filepath.Join(g.linkDir(index), linkEgressMapCounters), maps[linkEgressMapCounters])
-	edition, err3 := openTable(filepath.Join(g.linkDir(index), linkEgressMapEdition), maps[linkEgressMapEdition])
+	edition, err3 := openTable(filepath.Join(g.linkDir(index), editionPin), editionTable(maps))
 	t.contracts, t.counters, t.edition = contracts, counters, edition
 	t.ingress, err = ebpf.LoadPinnedProgram(filepath.Join(g.linkDir(index), ingressPin), nil)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -136,9 +136,10 @@ type linkEgressCounter struct {
 type linkEgressEdition uint32
 
 const (
-	linkEgressEditionNO_EDITION    linkEgressEdition = 0
 	linkEgressEditionEDITION_SHIFT linkEgressEdition = 5
 	linkEgressEditionEDITION_KEEP  linkEgressEdition = 31
+	linkEgressEditionNO_EDITION    linkEgressEdition = 536870912
+	linkEgressEditionFIRST_EDITION linkEgressEdition = 1073741824
 )
 
 type linkEgressExe struct {
@@ -297,7 +298,6 @@ const (
 	linkEgressMapContracts   = "contracts"
 	linkEgressMapCounters    = "counters"
 	linkEgressMapCredits     = "credits"
-	linkEgressMapEdition     = "edition"
 	linkEgressMapExes        = "exes"
 	linkEgressMapFlows       = "flows"
 	linkEgressMapIdentities  = "identities"
@@ -310,6 +310,7 @@ const (
 	linkEgressVarBucketMask  = "bucket_mask"
 	linkEgressVarComeBack    = "come_back"
 	linkEgressVarDscpMatters = "dscp_matters"
+	linkEgressVarEdition     = "edition"
 	linkEgressVarGeneration  = "generation"
 	linkEgressVarKnowsMptcp  = "knows_mptcp"
 	linkEgressVarL2Length    = "l2_length"
@@ -375,7 +376,6 @@ type linkEgressMapSpecs struct {
 	Contracts  *ebpf.MapSpec `ebpf:"contracts"`
 	Counters   *ebpf.MapSpec `ebpf:"counters"`
 	Credits    *ebpf.MapSpec `ebpf:"credits"`
-	Edition    *ebpf.MapSpec `ebpf:"edition"`
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
@@ -393,6 +393,7 @@ type linkEgressVariableSpecs struct {
 	BucketMask  *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	ComeBack    *ebpf.VariableSpec `ebpf:"come_back"`
 	DscpMatters *ebpf.VariableSpec `ebpf:"dscp_matters"`
+	Edition     *ebpf.VariableSpec `ebpf:"edition"`
 	Generation  *ebpf.VariableSpec `ebpf:"generation"`
 	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
@@ -429,7 +430,6 @@ type linkEgressMaps struct {
 	Contracts  *ebpf.Map `ebpf:"contracts"`
 	Counters   *ebpf.Map `ebpf:"counters"`
 	Credits    *ebpf.Map `ebpf:"credits"`
-	Edition    *ebpf.Map `ebpf:"edition"`
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Flows      *ebpf.Map `ebpf:"flows"`
 	Identities *ebpf.Map `ebpf:"identities"`
@@ -448,7 +448,6 @@ func (m *linkEgressMaps) Close() error {
 		m.Contracts,
 		m.Counters,
 		m.Credits,
-		m.Edition,
 		m.Exes,
 		m.Flows,
 		m.Identities,
@@ -467,6 +466,7 @@ type linkEgressVariables struct {
 	BucketMask  *ebpf.Variable `ebpf:"bucket_mask"`
 	ComeBack    *ebpf.Variable `ebpf:"come_back"`
 	DscpMatters *ebpf.Variable `ebpf:"dscp_matters"`
+	Edition     *ebpf.Variable `ebpf:"edition"`
 	Generation  *ebpf.Variable `ebpf:"generation"`
 	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
 	L2Length    *ebpf.Variable `ebpf:"l2_length"`

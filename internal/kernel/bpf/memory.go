@@ -51,7 +51,7 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	// A socket has one answer for what it sends and one for what it receives.
 	received := egress[linkEgressMapVerdicts].Copy()
 	received.Name = "arrivals"
-	editions := egress[linkEgressMapEdition].Copy()
+	editions := editionTable(egress)
 	editions.Name = "editions"
 	var absent error
 	open := func(spec *ebpf.MapSpec) *ebpf.Map {

@@ -146,7 +146,7 @@ func (w *shortWire) shortcut(t *testing.T, c *net.UDPConn) (bits uint64) {
 		if err := w.sockets.verdicts.Lookup(uint32(fd), &k); err != nil {
 			t.Fatal(err)
 		}
-		bits = k.Tab.In
+		bits = k.Tab.Ends
 	})
 	return bits
 }
@@ -372,7 +372,7 @@ func TestEditions(t *testing.T) {
 	if err := g.memory.editions.Put(uint32(0), last-step); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []linkEgressEdition{last, step, 2 * step} {
+	for _, want := range []linkEgressEdition{last, linkEgressEditionFIRST_EDITION, linkEgressEditionFIRST_EDITION + step} {
 		if err := g.SetPromise(3, plan.FirstID, plan.Promise{Priority: 1, Serial: 1}); err != nil {
 			t.Fatal(err)
 		}
