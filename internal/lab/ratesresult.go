@@ -55,7 +55,7 @@ var many = rateKinds[1:2]
 func (l *ratesLab) describe() {
 	about := &report.About{
 		Title: "What gets through a limit",
-		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, where the kernel has fq with what it answers waiting in one, and where it has htb with what it acknowledges waiting in a class of Weir's own. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of such %s are within %d %% of it. Before that it is asked what TCP gets without a limit, and below one of %s. UDP is offered at up to three times the limit, in full frames. CPU time is what the whole host spends in those, sender, receiver and lab included. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener. A CPU is away where it runs nothing of this host for a millisecond: another machine has it, or its kernel lets no process run. When limits have settled, and the highest, are given once more with no CPU away: without each %s in which one was for %s or more, for the highest for %s. What is claimed is of all.",
+		Summary: fmt.Sprintf("One sender and one receiver, processes in cgroups and network namespaces of their own, with a wire without a queue for each rate. The limit is in turn the egress of the workload that sends, the ingress of the link by which it comes (as a container's traffic does at the host's end of its veth), and the ingress of the workload that receives: by windows and a bucket, where the kernel has fq with what it answers waiting in one, and where it has htb with what it acknowledges waiting in a class of Weir's own. What got through is what the receiver's sockets got, as bytes on the wire with Ethernet headers, in %s that begin when each flow has had time for twenty segments, or of what is received for 64 KiB, and %s more. The fastest limit is what passes without one, a quarter less again and again until every %s of such %s are within %d %% of it. Before that it is asked what TCP gets without a limit, and below one of %s. UDP is offered at up to three times the limit, in full frames. CPU time is what the whole host spends in those, sender, receiver and lab included. Of 32 flows %d stop after that. Settled is when every %s is within 5 %% of the limit for the rest of a second, after flows start and after they stop; highest is the most of any %s from %s on; both where each flow sends a frame every 10 ms or oftener. A CPU is away where it runs nothing of this host for a millisecond: another machine has it, or its kernel lets no process run. When limits have settled, and the highest, are given once more with no CPU away: without each %s in which one was for %s or more, for the highest for %s. What is claimed is of all, in each run.",
 			l.window, rateSettle, rateSpan, l.window, mayBeAbove, rateWords(policy.MaxEgress), many[0].streams-stays, rateSpan, rateSpan, soon, rateSpan, rateSpan*mayBeOff/100, rateSpan*mayBeAbove/100),
 	}
 	add := func(word, text string, kinds ...rateKind) {
@@ -116,9 +116,9 @@ const (
 // pacedArms are those whose senders are paced.
 var pacedArms = []string{ofSender, ofContainer}
 
-// worst judges metrics of some arms by their medians, and tells the one that is furthest off: off is 0 or less for what is
-// good. It says how many there were.
-func (l *ratesLab) worst(arms []string, labels []report.Label, off func(median float64) float64) (good bool, evidence string) {
+// worst judges metrics of some arms by each of their runs, and tells the one that has the run which is furthest off: off is 0 or
+// less for what is good. It says how many there were.
+func (l *ratesLab) worst(arms []string, labels []report.Label, off func(value float64) float64) (good bool, evidence string) {
 	var worst report.Metric
 	var where string
 	furthest, n := math.Inf(-1), 0
@@ -130,9 +130,9 @@ func (l *ratesLab) worst(arms []string, labels []report.Label, off func(median f
 			}
 			n++
 			m := report.Summarise(l.samples[arm][label.Name].unit, l.values(arm, label.Name))
-			is := off(m.Median)
+			is := max(off(m.Min), off(m.Max))
 			if is > 0 {
-				bad = append(bad, fmt.Sprintf("%s, %s: %.4g %s", arm, label.Text, m.Median, m.Unit))
+				bad = append(bad, fmt.Sprintf("%s, %s: %.4g to %.4g %s", arm, label.Text, m.Min, m.Max, m.Unit))
 			}
 			if is > furthest {
 				furthest, worst, where = is, m, arm+", "+label.Text
@@ -150,17 +150,17 @@ func (l *ratesLab) worst(arms []string, labels []report.Label, off func(median f
 }
 
 func (l *ratesLab) delivers(arm string) report.Claim {
-	good, evidence := l.worst([]string{arm}, l.names("", rateKinds...), func(median float64) float64 { return math.Abs(median-100) - 1 })
+	good, evidence := l.worst([]string{arm}, l.names("", rateKinds...), func(part float64) float64 { return math.Abs(part-100) - 1 })
 	return report.Kept(delivered[arm], good, evidence)
 }
 
 func (l *ratesLab) datagramsReceived() report.Claim {
-	good, evidence := l.worst([]string{ofReceiver}, l.names("", rateKinds[2]), func(median float64) float64 { return math.Abs(median-100) - 1 })
+	good, evidence := l.worst([]string{ofReceiver}, l.names("", rateKinds[2]), func(part float64) float64 { return math.Abs(part-100) - 1 })
 	return report.Kept(datagramsReceived, good, evidence)
 }
 
 func (l *ratesLab) streamsReceived() report.Claim {
-	good, evidence := l.worst([]string{ofReceiver}, l.names("", streaming...), func(median float64) float64 { return math.Abs(median-100) - 5 })
+	good, evidence := l.worst([]string{ofReceiver}, l.names("", streaming...), func(part float64) float64 { return math.Abs(part-100) - 5 })
 	return report.Kept(streamsReceived, good, evidence)
 }
 
@@ -169,7 +169,7 @@ func (l *ratesLab) fair() report.Claim {
 	for i := range l.rates {
 		labels = append(labels, report.Label{Name: "jain_" + l.rateName(i), Text: l.rateWords(i)})
 	}
-	good, evidence := l.worst(pacedArms, labels, func(median float64) float64 { return 0.99 - median })
+	good, evidence := l.worst(pacedArms, labels, func(jain float64) float64 { return 0.99 - jain })
 	return report.Kept(ratesFair, good, evidence)
 }
 
@@ -192,11 +192,11 @@ func (l *ratesLab) settles() report.Claim {
 	for i := range l.rates {
 		labels = append(labels, report.Label{Name: "settled_stop_" + l.rateName(i), Text: "stopped, " + l.rateWords(i)})
 	}
-	good, evidence := l.worst(pacedArms, labels, func(median float64) float64 { return median - 300 })
+	good, evidence := l.worst(pacedArms, labels, func(ms float64) float64 { return ms - 300 })
 	return report.Kept(ratesSettle, good, evidence)
 }
 
 func (l *ratesLab) isSteady() report.Claim {
-	good, evidence := l.worst(pacedArms, l.names("highest_", streaming...), func(median float64) float64 { return median - 102 })
+	good, evidence := l.worst(pacedArms, l.names("highest_", streaming...), func(part float64) float64 { return part - 102 })
 	return report.Kept(ratesSteady, good, evidence)
 }
