@@ -12,7 +12,8 @@ import (
 
 // Alternate floods two ports by turns with datagrams of size bytes, as fast as the kernel takes
 // them: n senders, all to the one, then all to the other, in so many rounds. Each turn is so short that what else the
-// host does, and how fast its CPUs are, meets both alike. It ends when all have had their turns.
+// host does, and how fast its CPUs are, meets both alike; and as they change their order, so does what comes as regularly as they
+// do: a tick of the kernel's each 4 ms would meet the same port in every round of two turns of 2 ms. It ends when all have had their turns.
 func Alternate(one, other Where, n, size int, turns Turns) error {
 	var all []alternating
 	defer func() {
@@ -50,8 +51,8 @@ type alternating [2]net.Conn
 // pump sends until all turns are over. Their times are the same for all senders.
 func (a alternating) pump(data []byte, begin time.Time, turns Turns) error {
 	const looks = 16 // datagrams from one look at the clock to the next
-	for turn := range 2 * turns.Rounds {
-		conn, end := a[turn%2], begin.Add(time.Duration(turn+1)*turns.Slice)
+	for turn, which := range turns.order(len(a)) {
+		conn, end := a[which], begin.Add(time.Duration(turn+1)*turns.Slice)
 		for time.Now().Before(end) {
 			for range looks {
 				if _, err := conn.Write(data); err != nil {
