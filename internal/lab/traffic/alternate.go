@@ -12,8 +12,8 @@ import (
 
 // Alternate floods two ports by turns with datagrams of size bytes, as fast as the kernel takes
 // them: n senders, all to the one, then all to the other, in so many rounds. Each turn is so short that what else the
-// host does, and how fast its CPUs are, meets both alike; and as they change their order, so does what comes as regularly as they
-// do: a tick of the kernel's each 4 ms would meet the same port in every round of two turns of 2 ms. It ends when all have had their turns.
+// host does, and how fast its CPUs are, meets both alike. They change their order, so that this holds too for what comes as regularly
+// as they do: a tick each 4 ms would meet the same port in every round of two turns of 2 ms. It ends when all have had their turns.
 func Alternate(one, other Where, n, size int, turns Turns) error {
 	var all []alternating
 	defer func() {
