@@ -16,6 +16,7 @@ import (
 type limitersRun struct {
 	none, ifb, weir float64 // packets/s
 	nothing, asking float64 // packets/s through programs that hold nothing
+	beyond          float64 // packets/s over the one of two lines alike, beyond those over the other
 	free            float64 // Mbit/s without a limit
 	many, one       float64 // Mbit/s under Weir's: 32 flows, and one
 	again, needless float64 // segments
@@ -35,6 +36,8 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 			l.measured("none", "pps_by_turns"+through, "packets/s", pps)
 			l.measured("none", "pps_by_turns_none"+through, "packets/s", r.none)
 		}
+		l.measured("none", "pps_by_turns_elsewhere", "packets/s", r.none+r.beyond)
+		l.measured("none", "pps_by_turns_none_elsewhere", "packets/s", r.none)
 		l.measured("none", "softirq_ns_per_packet", "ns", 500)
 		if absent["ifb_htb"] == "" {
 			l.measured("ifb_htb", "pps_by_turns", "packets/s", r.ifb)
@@ -74,6 +77,9 @@ func TestLimitersClaims(t *testing.T) {
 	}{
 		"good":                       {func(*limitersRun) {}, nil, "kept kept kept kept kept"},
 		"a packet costs more":        {func(r *limitersRun) { r.weir = 9.6e5 }, nil, "broken kept kept kept kept"},
+		"the better line had it":     {func(r *limitersRun) { r.beyond = 1.1e4 }, nil, "open kept kept kept kept"},
+		"the worse line had it":      {func(r *limitersRun) { r.weir, r.beyond = 9.65e5, -6e3 }, nil, "open kept kept kept kept"},
+		"it was no matter":           {func(r *limitersRun) { r.beyond = 1e4 }, nil, "kept kept kept kept kept"},
 		"nothing without a limit":    {func(r *limitersRun) { r.none = 0 }, nil, "open kept kept kept open"},
 		"32 flows get more":          {func(r *limitersRun) { r.many = 101.1 }, nil, "kept broken kept kept kept"},
 		"one flow gets less":         {func(r *limitersRun) { r.one = 98.9 }, nil, "kept broken kept kept kept"},
@@ -102,7 +108,7 @@ func TestLimitersEvidence(t *testing.T) {
 	lossy.again, lossy.needless = 2, 1
 	claims := limitersJudged(t, nil, goodLimiters, slow, lossy).result.Claims
 	for i, want := range []string{
-		"median 0.980, from 0.900 to 0.980 over 3 pairs; through a program that does nothing: median 0.995, from 0.995 to 0.995 over 3 pairs; through one that asks each packet's socket, and no more: median 0.990, from 0.990 to 0.990 over 3 pairs",
+		"median 0.980, from 0.900 to 0.980 over 3 pairs; through a program that does nothing: median 0.995, from 0.995 to 0.995 over 3 pairs; through one that asks each packet's socket, and no more: median 0.990, from 0.990 to 0.990 over 3 pairs; over two lines alike: median 1.000, from 1.000 to 1.000 over 3 pairs",
 		"with 32: median 99.9, from 95 to 99.9 % of the limit; with 1: median 100.1, from 100.1 to 100.1 % of the limit; with 32 with ECN: median 99.9, from 95 to 99.9 % of the limit",
 		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, edt 0, weir 6 (3 had arrived); Weir's limit dropped 0",
 		"median 1.400, from 1.400 to 3.000 over 3 pairs; 1200 requests each time",

@@ -32,12 +32,14 @@ func (l *limitersLab) turns() (each traffic.Turns, times int) {
 // lines are the two wires between the hosts of the limiters lab.
 type lines [2]struct{ near, far hosts.Plug }
 
-// onlookers are the programs that stand where there is no limit, and what is noted of them: what any program there costs, and any
-// that asks a packet's socket.
+// onlookers are the programs that stand where there is no limit, and what is noted of them: what any program there costs, any that
+// asks a packet's socket, and one that stands elsewhere, so that neither line has more than the other: what that is found to cost is
+// the error of all this.
 var onlookers = []struct {
 	hosts.Onlooker
-	through string
-}{{hosts.Idle, ""}, {hosts.Asking, "_asking"}}
+	elsewhere bool
+	through   string
+}{{hosts.Idle, false, ""}, {hosts.Asking, false, "_asking"}, {hosts.Idle, true, "_elsewhere"}}
 
 // byTurns floods both lines, first the one of which has the limit and then the other, and notes what arrives over
 // those with it and without. Where there is no limit, programs that hold nothing take its place by turns.
@@ -46,7 +48,13 @@ func (l *limitersLab) byTurns(ctx context.Context, arm string, limit policy.Rate
 		return l.turnsOf(ctx, arm, "", func(flood func() error) error { return l.under(ctx, arm, limit, flood) })
 	}
 	for _, o := range onlookers {
-		err := l.turnsOf(ctx, arm, o.through, func(flood func() error) error { return l.line.Through(o.Onlooker, flood) })
+		err := l.turnsOf(ctx, arm, o.through, func(flood func() error) error {
+			device := l.line
+			if o.elsewhere {
+				device.Device = "lo"
+			}
+			return device.Through(o.Onlooker, flood)
+		})
 		if _, lacking := errors.AsType[hosts.Lacking](err); lacking {
 			return nil // what others are compared with needs no program
 		}
