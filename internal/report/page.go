@@ -201,6 +201,7 @@ func (v *view) environment(r Result) {
 	add("Kernel", "Linux "+r.Kernel)
 	if e := r.Environment; e != nil {
 		add("CPUs", e.processors())
+		add("Against Spectre v2", e.Mitigation)
 		add("Rate", e.Rate)
 		add("Mechanism", e.Rung)
 		add("Queue without Weir", e.Bottleneck)

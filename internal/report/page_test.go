@@ -119,12 +119,18 @@ func TestPageWithoutExtras(t *testing.T) {
 	}
 }
 
-func TestPageSaysWhetherCPUsSlept(t *testing.T) {
-	for awake, want := range map[bool]string{true: "2, kept from sleeping", false: "2"} {
+func TestPageSaysWhichCPUs(t *testing.T) {
+	for want, e := range map[string]Environment{
+		"2":                           {CPUs: 2},
+		"2, kept from sleeping":       {CPUs: 2, Awake: true},
+		"2 of Z1":                     {CPUs: 2, Processor: "Z1"},
+		"2 of Z1, kept from sleeping": {CPUs: 2, Processor: "Z1", Awake: true},
+		"Retpolines":                  {CPUs: 2, Mitigation: "Retpolines"},
+	} {
 		r := sample(t)
-		r.Environment = &Environment{CPUs: 2, Awake: awake}
+		r.Environment = &e
 		if text := page(t, r); !strings.Contains(text, "<dd>"+want+"</dd>") {
-			t.Errorf("%t: it does not say %q", awake, want)
+			t.Errorf("%+v: it does not say %q", e, want)
 		}
 	}
 }

@@ -83,7 +83,9 @@ type Label struct {
 // Environment is where and how a result was measured.
 type Environment struct {
 	CPUs        int    `json:"cpus"`
-	Awake       bool   `json:"awake,omitempty"` // none of those sleeps meanwhile
+	Processor   string `json:"processor,omitempty"`  // their model, as the kernel has it
+	Mitigation  string `json:"mitigation,omitempty"` // of Spectre v2: it is most of what a call of a program costs
+	Awake       bool   `json:"awake,omitempty"`      // none of those sleeps meanwhile
 	Kernel      string `json:"kernel"`
 	Rung        string `json:"rung"` // the mechanism that was proven, in a phrase
 	Rate        string `json:"rate"` // of the bottleneck, "100 Mbit/s"
@@ -95,10 +97,14 @@ type Environment struct {
 }
 
 func (e Environment) processors() string {
-	if e.Awake {
-		return fmt.Sprintf("%d, kept from sleeping", e.CPUs)
+	words := fmt.Sprint(e.CPUs)
+	if e.Processor != "" {
+		words += " of " + e.Processor
 	}
-	return fmt.Sprint(e.CPUs)
+	if e.Awake {
+		words += ", kept from sleeping"
+	}
+	return words
 }
 
 // Published is a figure that a lab reproduces, as its authors gave it.
