@@ -167,17 +167,20 @@ int link_egress(struct __sk_buff *skb)
 	struct contract *c;
 	struct verdict v;
 	struct known *at;
-	__u32 id, priority, now = edition;
+	__u32 id, priority, now = NO_EDITION;
 
 	at = known_to(skb);
-	if (at && short_cut(skb, at, now))
-		return NEXT;
+	if (keeps_shortcuts && at) {
+		now = edition;
+		if (short_cut(skb, at, now))
+			return NEXT;
+	}
 	if (come_back && skb->ingress_ifindex == come_back) /* it has waited, and is counted and charged */
 		return NEXT;
 	v = resolve(skb, at);
 	id = v.contract;
 	c = bpf_map_lookup_elem(&contracts, &id);
-	if (c && at)
+	if (keeps_shortcuts)
 		leave_shortcut(at, v, c, now);
 	priority = c ? c->priority : PRIORITY_KEEP;
 	if (priority == PRIORITY_KEEP && !no_queue)

@@ -20,6 +20,9 @@
 
 #include <bpf/bpf_helpers.h>
 
+/* The link has neither a queue of ours nor a limit of its own: else nothing of all this is left in its program. */
+const volatile bool keeps_shortcuts;
+
 /* The link's edition, which user space gives it. */
 volatile enum edition edition SEC(".data.edition") = NO_EDITION;
 
@@ -36,11 +39,16 @@ static __always_inline __u32 contract_in(__u64 shortcut) { return shortcut & 0xf
  */
 static __always_inline void leave_shortcut(struct known *at, struct verdict v, struct contract *c, __u32 now)
 {
-	bool keeps = c->priority == PRIORITY_KEEP;
-	__u32 priority = keeps ? EDITION_KEEP : c->priority, budget = c->limited & HAS_ONE ? c->together : 0;
+	__u32 priority, budget;
+	bool keeps;
 
-	if (now == NO_EDITION || v.link != (EVERY_LINK | DATAGRAMS) || c->limited & ~(HAS_ONE | ANSWERS) ||
-	    (!keeps && priority >= EDITION_KEEP))
+	barrier(); /* where there are none, the compiler would prepare all this before it asks */
+	if (!at || !c || now == NO_EDITION || v.link != (EVERY_LINK | DATAGRAMS) || c->limited & ~(HAS_ONE | ANSWERS))
+		return;
+	keeps = c->priority == PRIORITY_KEEP;
+	priority = keeps ? EDITION_KEEP : c->priority;
+	budget = c->limited & HAS_ONE ? c->together : 0;
+	if (!keeps && priority >= EDITION_KEEP)
 		return;
 	*(volatile __u64 *)&at->shortcut = (__u64)(now + priority) << 32 | budget << 16 | v.contract;
 }

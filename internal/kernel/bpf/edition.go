@@ -6,6 +6,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/weir-net/weir/internal/plan"
 )
 
 // editionTable is the variable of link_egress by which sockets know whether what they keep of a contract holds
@@ -15,6 +17,10 @@ func editionTable(maps map[string]*ebpf.MapSpec) *ebpf.MapSpec {
 	spec.Flags |= unix.BPF_F_MMAPABLE // as the loader has it
 	return spec
 }
+
+// keepsShortcuts says whether all that most packets of a socket need may be kept there, on a link whose own limits have such budgets:
+// where it has one, or a queue of ours, more has to be known of each packet.
+func keepsShortcuts(l plan.LinkRules, own uint32) bool { return l.NoQueue && own == 0 }
 
 // edit changes what contracts mean on a link. Sockets keep of that what they need, by the link's edition:
 // meanwhile, and if it is killed in between, that does not count.

@@ -103,7 +103,7 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fre
 	if err == nil {
 		err = carryOn(older, t.counters, fresh)
 	}
-	if err == nil && l.NoQueue && own == 0 { // else more has to be known of each packet
+	if err == nil && keepsShortcuts(l, own) {
 		err = g.publishEdition(t.edition)
 	}
 	if err == nil {
@@ -140,6 +140,7 @@ func (g *Generation) egressOf(number linkEgressLinkNumber, rules plan.Rules, l p
 		spec.Variables[linkEgressVarNoQueue].Set(l.NoQueue),
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits() || g.later || departs(rules, l)),
 		spec.Variables[linkEgressVarOwnBudgets].Set(own),
+		spec.Variables[linkEgressVarKeepsShortcuts].Set(keepsShortcuts(l, own)),
 		spec.Variables[linkEgressVarComeBack].Set(uint32(g.waiting.Back)),
 	)
 	if err != nil {

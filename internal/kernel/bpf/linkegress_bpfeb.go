@@ -292,33 +292,34 @@ type linkEgressTuple struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	linkEgressMapBudgets     = "budgets"
-	linkEgressMapCgroups     = "cgroups"
-	linkEgressMapCgroups1    = "cgroups1"
-	linkEgressMapContracts   = "contracts"
-	linkEgressMapCounters    = "counters"
-	linkEgressMapCredits     = "credits"
-	linkEgressMapExes        = "exes"
-	linkEgressMapFlows       = "flows"
-	linkEgressMapIdentities  = "identities"
-	linkEgressMapLimiter     = "limiter"
-	linkEgressMapTuples      = "tuples"
-	linkEgressMapUsers       = "users"
-	linkEgressMapVerdicts    = "verdicts"
-	linkEgressMapWindows     = "windows"
-	linkEgressProgLinkEgress = "link_egress"
-	linkEgressVarBucketMask  = "bucket_mask"
-	linkEgressVarComeBack    = "come_back"
-	linkEgressVarDscpMatters = "dscp_matters"
-	linkEgressVarEdition     = "edition"
-	linkEgressVarGeneration  = "generation"
-	linkEgressVarKnowsMptcp  = "knows_mptcp"
-	linkEgressVarL2Length    = "l2_length"
-	linkEgressVarLimits      = "limits"
-	linkEgressVarNoQueue     = "no_queue"
-	linkEgressVarOwnBudgets  = "own_budgets"
-	linkEgressVarThisLink    = "this_link"
-	linkEgressVarTupleCount  = "tuple_count"
+	linkEgressMapBudgets        = "budgets"
+	linkEgressMapCgroups        = "cgroups"
+	linkEgressMapCgroups1       = "cgroups1"
+	linkEgressMapContracts      = "contracts"
+	linkEgressMapCounters       = "counters"
+	linkEgressMapCredits        = "credits"
+	linkEgressMapExes           = "exes"
+	linkEgressMapFlows          = "flows"
+	linkEgressMapIdentities     = "identities"
+	linkEgressMapLimiter        = "limiter"
+	linkEgressMapTuples         = "tuples"
+	linkEgressMapUsers          = "users"
+	linkEgressMapVerdicts       = "verdicts"
+	linkEgressMapWindows        = "windows"
+	linkEgressProgLinkEgress    = "link_egress"
+	linkEgressVarBucketMask     = "bucket_mask"
+	linkEgressVarComeBack       = "come_back"
+	linkEgressVarDscpMatters    = "dscp_matters"
+	linkEgressVarEdition        = "edition"
+	linkEgressVarGeneration     = "generation"
+	linkEgressVarKeepsShortcuts = "keeps_shortcuts"
+	linkEgressVarKnowsMptcp     = "knows_mptcp"
+	linkEgressVarL2Length       = "l2_length"
+	linkEgressVarLimits         = "limits"
+	linkEgressVarNoQueue        = "no_queue"
+	linkEgressVarOwnBudgets     = "own_budgets"
+	linkEgressVarThisLink       = "this_link"
+	linkEgressVarTupleCount     = "tuple_count"
 )
 
 // loadLinkEgress returns the embedded CollectionSpec for linkEgress.
@@ -390,18 +391,19 @@ type linkEgressMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressVariableSpecs struct {
-	BucketMask  *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	ComeBack    *ebpf.VariableSpec `ebpf:"come_back"`
-	DscpMatters *ebpf.VariableSpec `ebpf:"dscp_matters"`
-	Edition     *ebpf.VariableSpec `ebpf:"edition"`
-	Generation  *ebpf.VariableSpec `ebpf:"generation"`
-	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
-	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
-	Limits      *ebpf.VariableSpec `ebpf:"limits"`
-	NoQueue     *ebpf.VariableSpec `ebpf:"no_queue"`
-	OwnBudgets  *ebpf.VariableSpec `ebpf:"own_budgets"`
-	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
-	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
+	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	ComeBack       *ebpf.VariableSpec `ebpf:"come_back"`
+	DscpMatters    *ebpf.VariableSpec `ebpf:"dscp_matters"`
+	Edition        *ebpf.VariableSpec `ebpf:"edition"`
+	Generation     *ebpf.VariableSpec `ebpf:"generation"`
+	KeepsShortcuts *ebpf.VariableSpec `ebpf:"keeps_shortcuts"`
+	KnowsMptcp     *ebpf.VariableSpec `ebpf:"knows_mptcp"`
+	L2Length       *ebpf.VariableSpec `ebpf:"l2_length"`
+	Limits         *ebpf.VariableSpec `ebpf:"limits"`
+	NoQueue        *ebpf.VariableSpec `ebpf:"no_queue"`
+	OwnBudgets     *ebpf.VariableSpec `ebpf:"own_budgets"`
+	ThisLink       *ebpf.VariableSpec `ebpf:"this_link"`
+	TupleCount     *ebpf.VariableSpec `ebpf:"tuple_count"`
 }
 
 // linkEgressObjects contains all objects after they have been loaded into the kernel.
@@ -463,18 +465,19 @@ func (m *linkEgressMaps) Close() error {
 //
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressVariables struct {
-	BucketMask  *ebpf.Variable `ebpf:"bucket_mask"`
-	ComeBack    *ebpf.Variable `ebpf:"come_back"`
-	DscpMatters *ebpf.Variable `ebpf:"dscp_matters"`
-	Edition     *ebpf.Variable `ebpf:"edition"`
-	Generation  *ebpf.Variable `ebpf:"generation"`
-	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
-	L2Length    *ebpf.Variable `ebpf:"l2_length"`
-	Limits      *ebpf.Variable `ebpf:"limits"`
-	NoQueue     *ebpf.Variable `ebpf:"no_queue"`
-	OwnBudgets  *ebpf.Variable `ebpf:"own_budgets"`
-	ThisLink    *ebpf.Variable `ebpf:"this_link"`
-	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
+	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
+	ComeBack       *ebpf.Variable `ebpf:"come_back"`
+	DscpMatters    *ebpf.Variable `ebpf:"dscp_matters"`
+	Edition        *ebpf.Variable `ebpf:"edition"`
+	Generation     *ebpf.Variable `ebpf:"generation"`
+	KeepsShortcuts *ebpf.Variable `ebpf:"keeps_shortcuts"`
+	KnowsMptcp     *ebpf.Variable `ebpf:"knows_mptcp"`
+	L2Length       *ebpf.Variable `ebpf:"l2_length"`
+	Limits         *ebpf.Variable `ebpf:"limits"`
+	NoQueue        *ebpf.Variable `ebpf:"no_queue"`
+	OwnBudgets     *ebpf.Variable `ebpf:"own_budgets"`
+	ThisLink       *ebpf.Variable `ebpf:"this_link"`
+	TupleCount     *ebpf.Variable `ebpf:"tuple_count"`
 }
 
 // linkEgressPrograms contains all programs after they have been loaded into the kernel.
