@@ -177,7 +177,7 @@ func newSession(e experiment, o Options) (*session, error) {
 		return nil, err
 	}
 	s := &session{Options: o, chosen: chosen, samples: map[string]map[string]*samples{}}
-	processor, mitigation := processor(os.DirFS("/"))
+	model, mitigation := processor(os.DirFS("/"))
 	s.result = report.Result{
 		SchemaVersion: report.SchemaVersion,
 		Lab:           e.info.Name,
@@ -187,7 +187,7 @@ func newSession(e experiment, o Options) (*session, error) {
 		Ratios:        map[string]report.Ratio{},
 		Environment: &report.Environment{
 			CPUs:        runtime.NumCPU(),
-			Processor:   processor,
+			Processor:   model,
 			Mitigation:  mitigation,
 			Kernel:      kernel,
 			Rate:        rateWords(o.Rate),

@@ -89,6 +89,21 @@ func TestLimitersLabTakesNoScheduler(t *testing.T) {
 	}
 }
 
+// TestBegins: each line begins as often with the limit as without it.
+func TestBegins(t *testing.T) {
+	var with, without [2]int
+	for i := range anew * len(lines{}) {
+		if limited := i % len(lines{}); begins(i) == limited {
+			with[limited]++
+		} else {
+			without[limited]++
+		}
+	}
+	if half := anew / 2; with != [2]int{half, half} || without != with {
+		t.Errorf("with the limit %d times, without it %d", with, without)
+	}
+}
+
 // TestLimitersPolicy gives the limits of a lab to the parser of policies.
 func TestLimitersPolicy(t *testing.T) {
 	s, err := newSession(experimentOf(t, "limiters"), Options{Controller: newRawController("")})

@@ -41,7 +41,7 @@ var onlookers = []struct {
 	through   string
 }{{hosts.Idle, false, ""}, {hosts.Asking, false, "_asking"}, {hosts.Idle, true, "_elsewhere"}}
 
-// byTurns floods both lines, first the one of which has the limit and then the other, and notes what arrives over
+// byTurns floods both lines by turns, each in turn with the limit, and notes what arrives over
 // those with it and without. Where there is no limit, programs that hold nothing take its place by turns.
 func (l *limitersLab) byTurns(ctx context.Context, arm string, limit policy.Rate) error {
 	if arm != "none" {
@@ -75,7 +75,7 @@ func (l *limitersLab) turnsOf(ctx context.Context, arm, through string, put func
 		limited := i % len(l.lines)
 		l.line = l.lines[limited].near
 		err := put(func() error {
-			arrived, err := l.alternate(ctx, limited, turns)
+			arrived, err := l.alternate(ctx, begins(i), turns)
 			with, without = with+arrived[limited], without+arrived[1-limited]
 			return err
 		})
@@ -88,6 +88,10 @@ func (l *limitersLab) turnsOf(ctx context.Context, arm, through string, put func
 	l.measured(arm, "pps_by_turns_none"+through, "packets/s", float64(without)/all)
 	return nil
 }
+
+// begins is the line that has the first turn, and so the last one as well, each time that a limit is put there. It changes: what the
+// last one has sent takes no time of the other's, and what comes first meets nothing on its way.
+func begins(time int) (line int) { return (time + time/len(lines{})) % len(lines{}) }
 
 // alternate floods the lines by turns, one of them first, and returns how many packets arrived over each.
 func (l *limitersLab) alternate(ctx context.Context, first int, turns traffic.Turns) (packets [2]uint64, err error) {
