@@ -89,8 +89,8 @@ func (l *limitersLab) turnsOf(ctx context.Context, arm, through string, put func
 	return nil
 }
 
-// begins is the line that has the first turn, and so the last one as well, each time that a limit is put there. It changes: what the
-// last one has sent takes no time of the other's, and what comes first meets nothing on its way.
+// begins is the line that has the first turn, and so the last one as well, each time that a limit is put there. It changes, as that line
+// had some 0.2 % more while it did not: what is on its way from the last takes no time of the other's, presumably.
 func begins(time int) (line int) { return (time + time/len(lines{})) % len(lines{}) }
 
 // alternate floods the lines by turns, one of them first, and returns how many packets arrived over each.

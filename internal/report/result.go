@@ -84,7 +84,7 @@ type Label struct {
 type Environment struct {
 	CPUs        int    `json:"cpus"`
 	Processor   string `json:"processor,omitempty"`  // their model, as the kernel has it
-	Mitigation  string `json:"mitigation,omitempty"` // of Spectre v2: it is most of what a call of a program costs
+	Mitigation  string `json:"mitigation,omitempty"` // of Spectre v2: calls of programs are not free of it
 	Awake       bool   `json:"awake,omitempty"`      // none of those sleeps meanwhile
 	Kernel      string `json:"kernel"`
 	Rung        string `json:"rung"` // the mechanism that was proven, in a phrase
