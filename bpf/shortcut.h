@@ -42,7 +42,6 @@ static __always_inline void leave_shortcut(struct known *at, struct verdict v, s
 	__u32 priority, budget;
 	bool keeps;
 
-	barrier(); /* where there are none, the compiler would prepare all this before it asks */
 	if (!at || !c || now == NO_EDITION || v.link != (EVERY_LINK | DATAGRAMS) || c->limited & ~(HAS_ONE | ANSWERS))
 		return;
 	keeps = c->priority == PRIORITY_KEEP;
