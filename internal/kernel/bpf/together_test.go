@@ -25,30 +25,86 @@ const (
 // that does nothing: with 10,000 contracts that have a limit each, of which the socket's own alone claims it, or
 // those of four cgroups upon each other. The limits are not reached.
 func BenchmarkTogether(b *testing.B) {
-	testutil.Needs(b, "tcx", "BPF atomics", "BPF tail calls")
 	for _, network := range []string{"udp4", "tcp4"} {
 		for _, limits := range []int{0, 1, togetherMost} {
-			b.Run(fmt.Sprintf("%s,limits=%d", network, limits), func(b *testing.B) { benchSent(b, network, limits, false) })
+			b.Run(fmt.Sprintf("%s,limits=%d", network, limits), func(b *testing.B) { benchRounds(b, sentRounds(b, togetherContracts, network, limits, false)) })
 		}
 	}
 	for _, limits := range []int{0, 1} { // where its socket keeps a shortcut
-		b.Run(fmt.Sprintf("udp4,limits=%d,queue=none", limits), func(b *testing.B) { benchSent(b, "udp4", limits, true) })
+		b.Run(fmt.Sprintf("udp4,limits=%d,queue=none", limits), func(b *testing.B) { benchRounds(b, sentRounds(b, togetherContracts, "udp4", limits, true)) })
 	}
 }
 
 // BenchmarkTogetherReceived is BenchmarkTogether of what a socket receives, by answers that would wait, and of what it answers.
 func BenchmarkTogetherReceived(b *testing.B) {
-	testutil.Needs(b, "tcx", "BPF atomics", "BPF tail calls")
 	for _, network := range []string{"udp4", "tcp4"} {
 		for _, limits := range []int{1, togetherMost} {
-			b.Run(fmt.Sprintf("%s,limits=%d", network, limits), func(b *testing.B) { benchReceived(b, network, limits) })
+			b.Run(fmt.Sprintf("%s,limits=%d", network, limits), func(b *testing.B) { benchRounds(b, receivedRounds(b, togetherContracts, network, limits)) })
 		}
 	}
 }
 
-func benchSent(b *testing.B, network string, limits int, noQueue bool) {
-	w := newWire(b)
-	rules, l := crowd(togetherContracts, false)
+// TestInstructions has what is measured there take as many instructions as docs/limits.md says, where each takes 1 ns. Runs differ by
+// 3 % at most, as the clock's own interrupts are in it, and how many packets TCP makes of a round.
+func TestInstructions(t *testing.T) {
+	if !testutil.VirtualClock() {
+		t.Skip("needs a machine by the virtual clock (test/vm/run --clock virtual)")
+	}
+	const few = 100 // contracts; each packet meets as many instructions as with 10,000
+	sent := func(network string, limits int, noQueue bool) func(testing.TB) round {
+		return func(t testing.TB) round { return sentRounds(t, few, network, limits, noQueue) }
+	}
+	received := func(network string, limits int) func(testing.TB) round {
+		return func(t testing.TB) round { return receivedRounds(t, few, network, limits) }
+	}
+	for _, c := range []struct {
+		name  string
+		begin func(testing.TB) round
+		want  costs
+	}{
+		{"a datagram", sent("udp4", 0, false), costs{perPacket: 155}},
+		{"a datagram below a limit", sent("udp4", 1, false), costs{perPacket: 240}},
+		{"a datagram below four", sent("udp4", togetherMost, false), costs{perPacket: 454}},
+		{"a datagram by its shortcut", sent("udp4", 0, true), costs{perPacket: 118}},
+		{"a datagram by its shortcut, below a limit", sent("udp4", 1, true), costs{perPacket: 142}},
+		{"TCP", sent("tcp4", 0, false), costs{perPacket: 149}},
+		{"TCP below a limit", sent("tcp4", 1, false), costs{perPacket: 276}},
+		{"TCP below four", sent("tcp4", togetherMost, false), costs{perPacket: 376}},
+		{"a datagram received below a limit", received("udp4", 1), costs{perPacket: 250}},
+		{"a datagram received below four", received("udp4", togetherMost), costs{perPacket: 427}},
+		{"TCP received below a limit", received("tcp4", 1), costs{perPacket: 226, perAnswer: 1139}},
+		{"TCP received below four", received("tcp4", togetherMost), costs{perPacket: 338, perAnswer: 2183}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			took := inRounds(c.begin(t))
+			for unit, want := range c.want {
+				if len(took[unit]) == 0 {
+					t.Fatalf("no %s", unit)
+				}
+				got := middle(took[unit])
+				t.Logf("%.1f %s", got, unit)
+				if got < 0.95*want || got > 1.05*want {
+					t.Errorf("%.1f %s, and not %.0f", got, unit, want)
+				}
+			}
+		})
+	}
+}
+
+// A round sends some packets of a byte each, and tells what they took.
+type round func() costs
+
+// costs are means of a round, by their unit.
+type costs map[string]float64
+
+const perPacket, perAnswer = "ns/packet", "ns/answer"
+
+// sentRounds sends from one of n workloads, that is claimed by as many cgroups upon each other as there are limits.
+func sentRounds(t testing.TB, n int, network string, limits int, noQueue bool) round {
+	t.Helper()
+	testutil.Needs(t, "tcx", "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	rules, l := crowd(n, false)
 	l.NoQueue = noQueue
 	rules.Limits = map[plan.ContractID]plan.Limit{}
 	for id, p := range l.Contracts {
@@ -60,37 +116,39 @@ func benchSent(b *testing.B, network string, limits int, noQueue bool) {
 		}
 		l.Contracts[id] = p
 	}
-	dir := claimNested(b, w, &rules, limits)
+	dir := claimNested(t, w, &rules, limits)
 	g := w.publishTo(rules, l, Options{Cgroups: len(rules.Cgroups), Controller: -1})
 	if err := g.AttachPace(); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	empty := nothing(b, ebpf.SchedCLS, -1)
+	empty := nothing(t, ebpf.SchedCLS, -1)
 	var err error
 	w.here.Do(func() {
 		var beside link.Link
 		beside, err = link.AttachTCX(link.TCXOptions{Interface: w.link.Index, Program: empty, Attach: ebpf.AttachTCXEgress})
 		if err == nil {
-			b.Cleanup(func() { beside.Close() })
+			t.Cleanup(func() { beside.Close() })
 		}
 	})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	joinFor(b, w, dir)
+	joinFor(t, w, dir)
 	c := w.toSink(network)
 	w.stats()
 	program, beside := &watched{Program: g.links[w.link.Index].program}, &watched{Program: empty}
-	var costs []float64
-	inRounds(b, c, func() {
-		costs = append(costs, program.since(b).each()-beside.since(b).each())
-	})
-	reportMiddle(b, costs, "ns/packet")
+	return func() costs {
+		writeMany(t, c)
+		return costs{perPacket: program.since(t).each() - beside.since(t).each()}
+	}
 }
 
-func benchReceived(b *testing.B, network string, limits int) {
-	w := newWire(b)
-	rules, l := crowd(togetherContracts, false)
+// receivedRounds is sentRounds of what is received, and answered.
+func receivedRounds(t testing.TB, n int, network string, limits int) round {
+	t.Helper()
+	testutil.Needs(t, "tcx", "BPF atomics", "BPF tail calls")
+	w := newWire(t)
+	rules, l := crowd(n, false)
 	rules.Arriving = map[plan.ContractID]plan.Limit{}
 	contracts := map[string]plan.Contract{}
 	for id, p := range l.Contracts {
@@ -99,78 +157,75 @@ func benchReceived(b *testing.B, network string, limits int) {
 		p.Answers = true
 		l.Contracts[id] = p
 	}
-	dir := claimNested(b, w, &rules, limits)
+	dir := claimNested(t, w, &rules, limits)
 	from := w.source(network) // of somebody else, who is not below the limits
 	g := w.publishReceiving(rules, l, contracts)
-	empty := nothing(b, ebpf.CGroupSKB, 1)
+	empty := nothing(t, ebpf.CGroupSKB, 1)
 	besideIt, err := link.AttachCgroup(link.CgroupOptions{Path: dir, Attach: ebpf.AttachCGroupInetIngress, Program: empty})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	b.Cleanup(func() { besideIt.Close() })
-	joinFor(b, w, dir)
+	t.Cleanup(func() { besideIt.Close() })
+	joinFor(t, w, dir)
 	c := from(w)
 	w.stats()
 	window, err := ebpf.NewProgramFromID(ebpf.ProgramID(programOnCgroup(w.room.windowPin())))
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	defer window.Close()
+	t.Cleanup(func() { window.Close() })
 	programs := [...]*watched{{Program: g.receive.program}, {Program: g.links[w.link.Index].program}, {Program: window}, {Program: empty}}
-	var received, answered []float64
-	inRounds(b, c, func() {
+	return func() costs {
+		writeMany(t, c)
 		var s [len(programs)]spent
 		for i, p := range programs {
-			s[i] = p.since(b)
+			s[i] = p.since(t)
 		}
 		beside := s[3].each()
-		received = append(received, s[0].each()-beside)
-		if answers := s[1].runs; answers > 0 {
-			answered = append(answered, (s[1].beyond(beside)+s[2].beyond(beside))/answers)
+		took := costs{perPacket: s[0].each() - beside}
+		if answers := s[1].runs; answers > 0 && network == "tcp4" {
+			took[perAnswer] = (s[1].beyond(beside) + s[2].beyond(beside)) / answers
 		}
-	})
-	reportMiddle(b, received, "ns/packet")
-	if network == "tcp4" {
-		reportMiddle(b, answered, "ns/answer")
+		return took
 	}
 }
 
 // claimNested has cgroups upon each other claimed, of as many contracts, and returns the innermost.
-func claimNested(b *testing.B, w *wire, rules *plan.Rules, n int) (dir string) {
-	b.Helper()
+func claimNested(t testing.TB, w *wire, rules *plan.Rules, n int) (dir string) {
+	t.Helper()
 	delete(rules.Users, 0)
 	dir = w.room.Cgroup
 	for i := range max(n, 1) {
 		dir = filepath.Join(dir, "n")
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			b.Fatal(err)
+			t.Fatal(err)
 		}
 		made := dir
-		b.Cleanup(func() { _ = os.Remove(made) })
-		rules.Cgroups[cgroupID(b, dir)] = plan.FirstID + plan.ContractID(i)
+		t.Cleanup(func() { _ = os.Remove(made) })
+		rules.Cgroups[cgroupID(t, dir)] = plan.FirstID + plan.ContractID(i)
 	}
 	return dir
 }
 
-// joinFor has this process be in a cgroup until the benchmark ends.
-func joinFor(b *testing.B, w *wire, dir string) {
-	b.Helper()
-	join(b, dir, os.Getpid())
-	b.Cleanup(func() { join(b, filepath.Dir(w.room.Cgroup), os.Getpid()) })
+// joinFor has this process be in a cgroup until the test ends.
+func joinFor(t testing.TB, w *wire, dir string) {
+	t.Helper()
+	join(t, dir, os.Getpid())
+	t.Cleanup(func() { join(t, filepath.Dir(w.room.Cgroup), os.Getpid()) })
 }
 
 // nothing is a program that lets all pass.
-func nothing(b *testing.B, kind ebpf.ProgramType, verdict int32) *ebpf.Program {
-	b.Helper()
+func nothing(t testing.TB, kind ebpf.ProgramType, verdict int32) *ebpf.Program {
+	t.Helper()
 	spec := &ebpf.ProgramSpec{Type: kind, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, verdict), asm.Return()}}
 	if kind == ebpf.CGroupSKB {
 		spec.AttachType = ebpf.AttachCGroupInetIngress
 	}
 	p, err := ebpf.NewProgram(spec)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	b.Cleanup(func() { p.Close() })
+	t.Cleanup(func() { p.Close() })
 	return p
 }
 
@@ -258,11 +313,11 @@ type watched struct {
 
 type spent struct{ ns, runs float64 }
 
-func (w *watched) since(b *testing.B) spent {
-	b.Helper()
+func (w *watched) since(t testing.TB) spent {
+	t.Helper()
 	s, err := w.Stats()
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	was := w.last
 	w.last = *s
@@ -275,28 +330,47 @@ func (s spent) each() float64 { return s.ns / max(s.runs, 1) }
 // beyond is what all runs took beyond what runs of nothing would have, ns.
 func (s spent) beyond(nothing float64) float64 { return s.ns - s.runs*nothing }
 
-// inRounds sends packets of a byte each in rounds, and looks after each but the first, in which all is cold.
-func inRounds(b *testing.B, c net.Conn, look func()) {
-	const rounds, round = 41, 2000
-	for b.Loop() {
-		for range rounds {
-			for range round {
-				if _, err := c.Write([]byte("x")); err != nil {
-					b.Fatal(err)
-				}
-			}
-			look()
+// writeMany writes some packets of a byte each.
+func writeMany(t testing.TB, c net.Conn) {
+	t.Helper()
+	const packets = 2000
+	for range packets {
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
 
-// reportMiddle reports the median, and the middle half, of what each round but the first one found.
-func reportMiddle(b *testing.B, found []float64, unit string) {
+// inRounds is what all rounds but the first took, in which all is cold, by unit, from the least on.
+func inRounds(next round) map[string][]float64 {
+	const rounds = 41
+	next()
+	found := map[string][]float64{}
+	for range rounds - 1 {
+		for unit, took := range next() {
+			found[unit] = append(found[unit], took)
+		}
+	}
+	for _, all := range found {
+		slices.Sort(all)
+	}
+	return found
+}
+
+// middle is the median.
+func middle(sorted []float64) float64 { return sorted[len(sorted)/2] }
+
+// benchRounds reports the median of rounds, and their middle half.
+func benchRounds(b *testing.B, next round) {
 	b.Helper()
-	found = found[1:]
-	slices.Sort(found)
-	b.ReportMetric(found[len(found)/2], unit)
-	b.ReportMetric(found[len(found)/4], unit+"-low")
-	b.ReportMetric(found[len(found)*3/4], unit+"-high")
+	var found map[string][]float64
+	for b.Loop() {
+		found = inRounds(next)
+	}
+	for unit, all := range found {
+		b.ReportMetric(middle(all), unit)
+		b.ReportMetric(all[len(all)/4], unit+"-low")
+		b.ReportMetric(all[len(all)*3/4], unit+"-high")
+	}
 	b.ReportMetric(0, "ns/op")
 }
