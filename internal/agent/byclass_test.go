@@ -88,6 +88,7 @@ func TestReceiveByClass(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%d ms, give or take %d, %s flows below %d Mbit/s, IPv6 %v%s", c.ms, c.jitter, c.flows, c.mbit, c.six, c.more), func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			b := newBench(t)
 			dir, group := b.makeCgroup(t, "held")
 			if c.ms != 0 {

@@ -112,6 +112,7 @@ func TestDetourForeign(t *testing.T) {
 
 // TestKilledDetour is TestKilledApply of a limit that an ifb holds.
 func TestKilledDetour(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Proves(t, testutil.Undo)
 	needsMethod(t, policy.MethodIfb)
 	b := newBench(t)
@@ -122,6 +123,7 @@ func TestKilledDetour(t *testing.T) {
 
 // TestFailedDetour is TestFailedApply of one.
 func TestFailedDetour(t *testing.T) {
+	t.Parallel() // nothing is measured
 	needsMethod(t, policy.MethodIfb)
 	b := newBench(t)
 	b.failApply(t, ifbAt(b.link.Name, 8), stride(longStride))
@@ -129,6 +131,7 @@ func TestFailedDetour(t *testing.T) {
 
 // TestKilledDetourChange kills the change from an ifb to none, and a reset, at every place.
 func TestKilledDetourChange(t *testing.T) {
+	t.Parallel() // nothing is measured
 	needsMethod(t, policy.MethodIfb)
 	b := newBench(t)
 	before := b.dump(t)

@@ -180,6 +180,7 @@ const (
 
 // TestKilledApply kills an apply at every place, one after the other.
 func TestKilledApply(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	if places := b.killApply(t, b.fewLeaves(), stride(leavesStride)); places < 20 {
@@ -189,6 +190,7 @@ func TestKilledApply(t *testing.T) {
 
 // TestKilledLimit is TestKilledApply of a policy with limits.
 func TestKilledLimit(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	if places := b.killApply(t, b.limitsPolicy(), stride(limitsStride)); places < 15 {
@@ -199,6 +201,7 @@ func TestKilledLimit(t *testing.T) {
 // TestKilledLimitByHTB is TestKilledApply of limits that classes hold, on a line of one
 // leaf a class: a place for each of many leaves tells no more.
 func TestKilledLimitByHTB(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Proves(t, testutil.Undo)
 	testutil.Needs(t, "htb qdisc")
 	b := newBench(t)
@@ -212,6 +215,7 @@ func TestKilledLimitByHTB(t *testing.T) {
 // TestKilledReceive is TestKilledApply of a limit of what sockets receive, without any
 // link.
 func TestKilledReceive(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	if places := b.killApply(t, receiving(b.cgroup, "8Mbit"), stride(limitsStride)); places < 10 {
@@ -272,6 +276,7 @@ func (b *bench) killApply(t *testing.T, text string, stride int) (places int) {
 // TestKilledChange kills the change from one policy to another at every place: another
 // rate and other workloads, and a share and a limit in a class that come and go.
 func TestKilledChange(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	// A line of 1 Mbit/s has one leaf a class: a place for each of many leaves tells no more.
@@ -299,6 +304,7 @@ func TestKilledChange(t *testing.T) {
 // TestKilledLimitChange kills the change from a policy with limits to one without,
 // and the one back, at every place.
 func TestKilledLimitChange(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	from := b.limitsPolicy()
@@ -337,6 +343,7 @@ func TestKilledLimitChange(t *testing.T) {
 
 // TestKilledReset kills a reset at every place, with limits where there can be any.
 func TestKilledReset(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	before := b.dump(t)
@@ -368,6 +375,7 @@ func TestKilledReset(t *testing.T) {
 
 // TestFailedApply lets every step of an apply fail: all is as before.
 func TestFailedApply(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Proves(t, testutil.Undo)
 	b := newBench(t)
 	b.failApply(t, b.fewLeaves(), stride(leavesStride))
@@ -375,6 +383,7 @@ func TestFailedApply(t *testing.T) {
 
 // TestFailedLimit is TestFailedApply of a policy with limits.
 func TestFailedLimit(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	b := newBench(t)
 	b.failApply(t, b.limitsPolicy(), stride(limitsStride))

@@ -32,6 +32,7 @@ func TestSetByClass(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls", "htb qdisc")
 	for _, name := range []string{"process", "cgroup"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			b := newBench(t)
 			text := b.timed("{scheduler: none}", "  other: {match: [{port: 9}], priority: 3}\n")
 			b.apply(t, text)

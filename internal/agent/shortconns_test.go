@@ -65,6 +65,7 @@ func TestShortConnections(t *testing.T) {
 		{"received", "links: {%[2]s: {scheduler: none}}\nworkloads: {held: {match: [{cgroup: %[1]s}], ingress: {max: 2Mbit}}}\n", "far", 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			b := newBench(t)
 			dir, group := b.makeCgroup(t, "held")
 			b.apply(t, "version: 1\n"+fmt.Sprintf(c.promises, group, b.link.Name))

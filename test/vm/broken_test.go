@@ -19,6 +19,7 @@ import (
 // left out of the tables. Of the cells that the runs on two kernels fill, just
 // this one is red.
 func TestBrokenPromise(t *testing.T) {
+	t.Parallel() // nothing is measured
 	testutil.Needs(t, "root", "qemu-system-x86_64", "kernel 6.1", "kernel 6.12")
 	events := t.TempDir()
 	const tests = "^Test(EgressByUser|Tags|EgressByHeaders)$"

@@ -74,6 +74,7 @@ func TestProgram(t *testing.T) {
 }
 
 func TestMachineThatFails(t *testing.T) {
+	t.Parallel() // one of them hangs
 	for _, tt := range []struct {
 		name    string
 		args    []string
@@ -150,6 +151,7 @@ func TestCgroupLayouts(t *testing.T) {
 // TestVirtualClock: to a guest with a virtual clock a wait is as long as it says, though
 // nobody waits for it, and a program takes the same time in every run.
 func TestVirtualClock(t *testing.T) {
+	t.Parallel() // whoever is beside it
 	needsMachine(t)
 	const waits = 10 * time.Minute
 	begin := time.Now()
