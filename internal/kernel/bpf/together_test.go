@@ -47,9 +47,7 @@ func BenchmarkTogetherReceived(b *testing.B) {
 // TestInstructions has what is measured there take as many instructions as docs/limits.md says, where each takes 1 ns. Runs differ by
 // 3 % at most, as the clock's own interrupts are in it, and how many packets TCP makes of a round.
 func TestInstructions(t *testing.T) {
-	if !testutil.VirtualClock() {
-		t.Skip("needs a machine by the virtual clock (test/vm/run --clock virtual)")
-	}
+	testutil.Needs(t, "virtual clock")
 	const few = 100 // contracts; each packet meets as many instructions as with 10,000
 	sent := func(network string, limits int, noQueue bool) func(testing.TB) round {
 		return func(t testing.TB) round { return sentRounds(t, few, network, limits, noQueue) }

@@ -41,6 +41,15 @@ func file(path string) probe {
 	}
 }
 
+// virtualClock asks whether this is a machine of test/vm/run --clock virtual, which tells its kernel so.
+func virtualClock() error {
+	line, err := os.ReadFile("/proc/cmdline")
+	if err == nil && !slices.Contains(strings.Fields(string(line)), "weir.clock=virtual") {
+		return errAbsent
+	}
+	return err
+}
+
 // Cache is the directory in which the scripts of the tests keep what they fetch.
 func Cache() (string, error) {
 	if dir := os.Getenv("WEIR_CACHE"); dir != "" {

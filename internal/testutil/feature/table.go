@@ -21,6 +21,7 @@ func table() map[string]probe {
 		"MPTCP":             file("/proc/sys/net/mptcp/enabled"),
 		"tun link":          file("/dev/net/tun"),
 		"CPU latency bound": file("/dev/cpu_dma_latency"),
+		"virtual clock":     virtualClock, // test/vm/run --clock virtual
 
 		"user namespace": file("/proc/self/ns/user"),
 
