@@ -45,7 +45,7 @@ func BenchmarkTogetherReceived(b *testing.B) {
 }
 
 // TestInstructions has what is measured there take as many instructions as docs/limits.md says, where each takes 1 ns. Runs differ by
-// 3 % at most, as the clock's own interrupts are in it, and how many packets TCP makes of a round.
+// some 3 %, as the clock's own interrupts are in it, and how many packets TCP makes of a round.
 func TestInstructions(t *testing.T) {
 	testutil.Needs(t, "virtual clock")
 	const few = 100 // contracts; each packet meets as many instructions as with 10,000
