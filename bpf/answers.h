@@ -53,32 +53,44 @@ static __always_inline bool is_reached(struct budget *b, __u64 now)
 	return false;
 }
 
-/* may_wait says whether a packet is one of those that wait, of a connection in whose limit they do. */
-static __always_inline bool may_wait(struct __sk_buff *skb, struct paced *p)
+/* A connection of which nothing waits until the next jiffy: it rests (rests.h). */
+#define RESTS 1
+
+/*
+ * rest has a connection rest of which nothing waits, while its window is left alone, and says whether it does. By then its
+ * window has been looked at, and an answer has left here since, which is how it is known where they leave.
+ */
+static __always_inline __u32 rest(struct paced *p, bool nothing_waits)
 {
-	return is_reached(budget_of(p->line), p->answered) && skb->len <= OWN_LENGTH && acknowledges(skb);
+	p->rested = nothing_waits && bpf_jiffies64() < p->rests;
+	return p->rested ? RESTS : 0;
 }
 
 /*
  * answer has what a connection sends wait until what it got would have come at its share: here, by the time of its
- * departure, or in a queue of ours. It returns whether it is to wait there, LINES_UP or 0.
+ * departure, or in a queue of ours. It returns whether it is to wait there, LINES_UP, or the connection rests, RESTS, or 0. The first
+ * one after a rest does not wait there: what came meanwhile has been told.
  */
 static __always_inline __u32 answer(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
 	struct paced *p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
+	bool waits;
 
 	if (!p)
 		return 0;
 	p->answered = skb->tstamp ? skb->tstamp : bpf_ktime_get_ns(); /* TCP has just looked at the clock */
 	if (p->device) {
-		if (may_wait(skb, p))
+		waits = is_reached(budget_of(p->line), p->answered);
+		if (waits && !p->rested && skb->len <= OWN_LENGTH && acknowledges(skb))
 			return LINES_UP;
 		p->unanswered = 0; /* it is told with this */
-	} else if (skb->tstamp < p->leaves) {
-		skb->tstamp = p->leaves;
+	} else {
+		waits = skb->tstamp < p->leaves;
+		if (waits)
+			skb->tstamp = p->leaves;
 	}
-	return 0;
+	return rest(p, !waits);
 }
 
 /* look_back finds out, before a packet is sent, that the one before went by a link where nothing waits. */

@@ -412,7 +412,8 @@ struct paced {
 	__u64 answered; /* when it last sent by a link where that waits, ns */
 	__u64 round;   /* when its running round trip began, ns */
 	__u32 in_round; /* bytes on the wire that came in it */
-	__u32 fills;   /* half of what it asks for came in the last one, or more */
+	__u16 fills;   /* half of what it asks for came in the last one, or more */
+	__u16 rested;  /* nothing of what it answers waited when it was last asked, and link_egress did not ask again (rests.h) */
 	__u64 rests;   /* until which jiffy its window is left alone: it may have more than TCP asks for */
 	struct stake stakes[STAKES];
 };

@@ -16,6 +16,7 @@
 #include "limiter.h"
 #include "plain.h"
 #include "resolve.h"
+#include "rests.h"
 #include "shortcut.h"
 
 /*
@@ -29,6 +30,9 @@ const volatile bool no_queue;
 
 /* The budgets of this link's own limits, the one of packets above the other; 0: none. */
 const volatile __u32 own_budgets;
+
+/* The answers of some contract wait. */
+const volatile bool answers;
 
 /* The device by which comes back what has waited in a queue of ours; 0: there is none. */
 const volatile __u32 come_back;
@@ -123,19 +127,63 @@ static __always_inline bool short_cut(struct __sk_buff *skb, struct known *at, _
 	return true;
 }
 
+/* resting_of is what is noted of a packet's connection, if that rests. */
+static __always_inline struct resting *resting_of(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	__u32 ports = sk ? ports_of(sk) : 0;
+	struct resting *r = sk ? place_of(ports) : NULL;
+
+	return r && rests(r, sk, ports) ? r : NULL;
+}
+
+/* leave_resting notes until the next jiffy that a packet's connection rests, where it does and all its packets have that verdict. */
+static __always_inline void leave_resting(struct __sk_buff *skb, struct verdict v, __u32 how)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct resting *r;
+	__u32 ports;
+
+	if (how != RESTS || !sk || (where(v) != EVERY_LINK && where(v) != this_link))
+		return;
+	ports = ports_of(sk);
+	r = place_of(ports);
+	if (r)
+		let_rest(r, sk, ports, bpf_jiffies64() + 1, v.contract);
+}
+
+/* answer_with is answer, of what is no datagram. */
+static __always_inline __u32 answer_with(struct __sk_buff *skb, struct verdict v, __u32 limited)
+{
+	return limited & ANSWERS && !(v.link & DATAGRAMS) ? answer(skb) : 0;
+}
+
 /* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
 static __always_inline __u32 pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
 {
 	struct above above = bound_above(skb, at, v);
 	struct budgets_of b = {};
-	__u32 limited, lines_up;
+	__u32 limited, how;
 	bool are_plain = all_plain(c, &above, &b, &limited);
 
-	lines_up = limited & ANSWERS ? answer(skb) : 0;
+	how = answer_with(skb, v, limited);
 	if (own_budgets || !are_plain)
-		hand(skb, v, c && c->limited, &above, lines_up);
-	else if (all_of(&b) && owes(skb, v, at, &b))
-		tell(skb, v, first_of(&b), last_of(&b), lines_up);
+		hand(skb, v, c && c->limited, &above, how & LINES_UP);
+	else if (!all_of(&b))
+		leave_resting(skb, v, how);
+	else if (owes(skb, v, at, &b))
+		tell(skb, v, first_of(&b), last_of(&b), how & LINES_UP);
+	return how & LINES_UP;
+}
+
+/* pass_one is pass for a packet that one budget of its contract may hold, and nothing else. */
+static __always_inline __u32 pass_one(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
+{
+	__u32 lines_up = answer_with(skb, v, c->limited) & LINES_UP;
+	struct budgets_of b = { .of[0] = c->together };
+
+	if (owes(skb, v, at, &b))
+		tell(skb, v, c->together, 0, lines_up);
 	return lines_up;
 }
 
@@ -146,19 +194,45 @@ static __always_inline __u32 pass_nested(struct __sk_buff *skb, struct verdict v
  */
 static __always_inline __u32 pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
 {
-	bool own = c && c->limited, others = v.link & NESTED || own_budgets;
-	struct budgets_of b = {};
-	__u32 lines_up;
+	if (!(v.link & NESTED) && !own_budgets) {
+		if (!c || !c->limited)
+			return 0;
+		if (c->limited & HAS_ONE)
+			return pass_one(skb, v, c, at);
+	}
+	return pass_nested(skb, v, c, at);
+}
 
-	if (!own && !others)
-		return 0;
-	if (others || !(c->limited & HAS_ONE))
-		return pass_nested(skb, v, c, at);
-	b.of[0] = c->together;
-	lines_up = c->limited & ANSWERS ? answer(skb) : 0;
-	if (owes(skb, v, at, &b))
-		tell(skb, v, c->together, 0, lines_up);
-	return lines_up;
+/* prioritize writes a packet's priority, as its contract has it. */
+static __always_inline void prioritize(struct __sk_buff *skb, struct contract *c)
+{
+	__u32 priority = c ? c->priority : PRIORITY_KEEP;
+
+	if (priority == PRIORITY_KEEP && !no_queue)
+		priority = kept(skb->priority);
+	if (priority != PRIORITY_KEEP)
+		skb->priority = in_bucket(skb, priority);
+}
+
+/* has_waited says whether a packet comes back from a queue of ours, and is counted and charged. */
+static __always_inline bool has_waited(struct __sk_buff *skb) { return come_back && skb->ingress_ifindex == come_back; }
+
+/* pass_resting sees to a packet of a connection that rests, while its contract has nothing else for it, and says whether it did. */
+static __always_inline bool pass_resting(struct __sk_buff *skb)
+{
+	struct resting *r = resting_of(skb);
+	struct contract *c;
+	__u32 id;
+
+	if (!r || has_waited(skb))
+		return false;
+	id = r->contract;
+	c = bpf_map_lookup_elem(&contracts, &id);
+	if (c && c->limited & ~ANSWERS)
+		return false;
+	prioritize(skb, c);
+	count(skb, id);
+	return true;
 }
 
 SEC("tc")
@@ -167,26 +241,24 @@ int link_egress(struct __sk_buff *skb)
 	struct contract *c;
 	struct verdict v;
 	struct known *at;
-	__u32 id, priority, now = NO_EDITION;
+	__u32 id, now = NO_EDITION;
 
+	if (answers && pass_resting(skb))
+		return NEXT;
 	at = known_to(skb);
 	if (keeps_shortcuts && at) {
 		now = edition;
 		if (short_cut(skb, at, now))
 			return NEXT;
 	}
-	if (come_back && skb->ingress_ifindex == come_back) /* it has waited, and is counted and charged */
+	if (has_waited(skb))
 		return NEXT;
 	v = resolve(skb, at);
 	id = v.contract;
 	c = bpf_map_lookup_elem(&contracts, &id);
 	if (keeps_shortcuts)
 		leave_shortcut(at, v, c, now);
-	priority = c ? c->priority : PRIORITY_KEEP;
-	if (priority == PRIORITY_KEEP && !no_queue)
-		priority = kept(skb->priority);
-	if (priority != PRIORITY_KEEP)
-		skb->priority = in_bucket(skb, priority);
+	prioritize(skb, c);
 	count(skb, id);
 	if (limits && pass(skb, v, c, at))
 		return line_up(skb, NEXT);

@@ -17,6 +17,7 @@
 #include "answers.h"
 #include "claims.h"
 #include "handshakes.h"
+#include "rests.h"
 #include "shares.h"
 #include "words.h"
 
@@ -162,15 +163,26 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	struct bpf_sock *sk = ops->sk;
 	__u64 window, way, wait;
 	struct leave leave = {};
+	struct resting *r;
 	struct tcp_sock *tp;
 	struct paced *p;
 	bool anew, newcomer;
-	__u32 found, narrow;
+	__u32 ports, found, narrow;
 	__u64 now;
 
-	p = sk ? bpf_sk_storage_get(&windows, sk, 0, 0) : NULL;
-	if (!p || bpf_jiffies64() < p->rests)
+	if (!sk)
 		return;
+	ports = ports_of(sk);
+	r = place_of(ports);
+	if (!r || rests(r, sk, ports))
+		return;
+	p = bpf_sk_storage_get(&windows, sk, 0, 0);
+	if (!p)
+		return;
+	if (bpf_jiffies64() < p->rests) {
+		let_rest(r, sk, ports, p->rests, 0);
+		return;
+	}
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return;
@@ -178,8 +190,11 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	look_back(p, now);
 	narrow = narrowest(tp);
 	newcomer = p->sent < NEWCOMER;
-	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, newcomer ? 0 : SELDOM))
+	if (p->pace != narrow && now < p->heard + most(p->window / OFTEN, newcomer ? 0 : SELDOM)) {
+		if (p->rests)
+			p->rests = bpf_jiffies64() + 1;
 		return;
+	}
 	p->window = round_trip(ops, tp);
 	wait = waits_for(p);
 	way = p->window > wait + MICROSECOND ? p->window - wait : MICROSECOND;

@@ -178,7 +178,8 @@ type departPaced struct {
 	Answered   uint64
 	Round      uint64
 	InRound    uint32
-	Fills      uint32
+	Fills      uint16
+	Rested     uint16
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

@@ -141,12 +141,23 @@ func (g *Generation) egressOf(number linkEgressLinkNumber, rules plan.Rules, l p
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits() || g.later || departs(rules, l)),
 		spec.Variables[linkEgressVarOwnBudgets].Set(own),
 		spec.Variables[linkEgressVarKeepsShortcuts].Set(keepsShortcuts(l, own)),
+		spec.Variables[linkEgressVarAnswers].Set(answers(l)),
 		spec.Variables[linkEgressVarComeBack].Set(uint32(g.waiting.Back)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set link_egress: %w", err)
 	}
 	return spec, nil
+}
+
+// answers reports whether the answers of some contract wait on a link. Of limits that come later its program asks more for each answer.
+func answers(l plan.LinkRules) bool {
+	for _, p := range l.Contracts {
+		if p.Answers {
+			return true
+		}
+	}
+	return false
 }
 
 // loadEgress loads link_egress with all that the kernel knows. The helper that

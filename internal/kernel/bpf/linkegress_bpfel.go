@@ -252,7 +252,8 @@ type linkEgressPaced struct {
 	Answered   uint64
 	Round      uint64
 	InRound    uint32
-	Fills      uint32
+	Fills      uint16
+	Rested     uint16
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
@@ -282,6 +283,15 @@ type linkEgressPaced struct {
 	}
 }
 
+type linkEgressResting struct {
+	_        structs.HostLayout
+	Socket   uint64
+	Ports    uint32
+	Until    uint32
+	Contract uint32
+	Pad      uint32
+}
+
 type linkEgressTuple struct {
 	_      structs.HostLayout
 	Mask   [4]uint32
@@ -302,11 +312,13 @@ const (
 	linkEgressMapFlows          = "flows"
 	linkEgressMapIdentities     = "identities"
 	linkEgressMapLimiter        = "limiter"
+	linkEgressMapResting        = "resting"
 	linkEgressMapTuples         = "tuples"
 	linkEgressMapUsers          = "users"
 	linkEgressMapVerdicts       = "verdicts"
 	linkEgressMapWindows        = "windows"
 	linkEgressProgLinkEgress    = "link_egress"
+	linkEgressVarAnswers        = "answers"
 	linkEgressVarBucketMask     = "bucket_mask"
 	linkEgressVarComeBack       = "come_back"
 	linkEgressVarDscpMatters    = "dscp_matters"
@@ -381,6 +393,7 @@ type linkEgressMapSpecs struct {
 	Flows      *ebpf.MapSpec `ebpf:"flows"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
 	Limiter    *ebpf.MapSpec `ebpf:"limiter"`
+	Resting    *ebpf.MapSpec `ebpf:"resting"`
 	Tuples     *ebpf.MapSpec `ebpf:"tuples"`
 	Users      *ebpf.MapSpec `ebpf:"users"`
 	Verdicts   *ebpf.MapSpec `ebpf:"verdicts"`
@@ -391,6 +404,7 @@ type linkEgressMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressVariableSpecs struct {
+	Answers        *ebpf.VariableSpec `ebpf:"answers"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	ComeBack       *ebpf.VariableSpec `ebpf:"come_back"`
 	DscpMatters    *ebpf.VariableSpec `ebpf:"dscp_matters"`
@@ -436,6 +450,7 @@ type linkEgressMaps struct {
 	Flows      *ebpf.Map `ebpf:"flows"`
 	Identities *ebpf.Map `ebpf:"identities"`
 	Limiter    *ebpf.Map `ebpf:"limiter"`
+	Resting    *ebpf.Map `ebpf:"resting"`
 	Tuples     *ebpf.Map `ebpf:"tuples"`
 	Users      *ebpf.Map `ebpf:"users"`
 	Verdicts   *ebpf.Map `ebpf:"verdicts"`
@@ -454,6 +469,7 @@ func (m *linkEgressMaps) Close() error {
 		m.Flows,
 		m.Identities,
 		m.Limiter,
+		m.Resting,
 		m.Tuples,
 		m.Users,
 		m.Verdicts,
@@ -465,6 +481,7 @@ func (m *linkEgressMaps) Close() error {
 //
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressVariables struct {
+	Answers        *ebpf.Variable `ebpf:"answers"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
 	ComeBack       *ebpf.Variable `ebpf:"come_back"`
 	DscpMatters    *ebpf.Variable `ebpf:"dscp_matters"`

@@ -231,7 +231,8 @@ type linkIngressPaced struct {
 	Answered   uint64
 	Round      uint64
 	InRound    uint32
-	Fills      uint32
+	Fills      uint16
+	Rested     uint16
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout

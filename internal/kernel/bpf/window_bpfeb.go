@@ -184,7 +184,8 @@ type windowPaced struct {
 	Answered   uint64
 	Round      uint64
 	InRound    uint32
-	Fills      uint32
+	Fills      uint16
+	Rested     uint16
 	Rests      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
@@ -214,6 +215,15 @@ type windowPaced struct {
 	}
 }
 
+type windowResting struct {
+	_        structs.HostLayout
+	Socket   uint64
+	Ports    uint32
+	Until    uint32
+	Contract uint32
+	Pad      uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -225,6 +235,7 @@ const (
 	windowMapExes       = "exes"
 	windowMapHandshakes = "handshakes"
 	windowMapIdentities = "identities"
+	windowMapResting    = "resting"
 	windowMapUsers      = "users"
 	windowMapWindows    = "windows"
 	windowProgWindow    = "window"
@@ -286,6 +297,7 @@ type windowMapSpecs struct {
 	Exes       *ebpf.MapSpec `ebpf:"exes"`
 	Handshakes *ebpf.MapSpec `ebpf:"handshakes"`
 	Identities *ebpf.MapSpec `ebpf:"identities"`
+	Resting    *ebpf.MapSpec `ebpf:"resting"`
 	Users      *ebpf.MapSpec `ebpf:"users"`
 	Windows    *ebpf.MapSpec `ebpf:"windows"`
 }
@@ -323,6 +335,7 @@ type windowMaps struct {
 	Exes       *ebpf.Map `ebpf:"exes"`
 	Handshakes *ebpf.Map `ebpf:"handshakes"`
 	Identities *ebpf.Map `ebpf:"identities"`
+	Resting    *ebpf.Map `ebpf:"resting"`
 	Users      *ebpf.Map `ebpf:"users"`
 	Windows    *ebpf.Map `ebpf:"windows"`
 }
@@ -336,6 +349,7 @@ func (m *windowMaps) Close() error {
 		m.Exes,
 		m.Handshakes,
 		m.Identities,
+		m.Resting,
 		m.Users,
 		m.Windows,
 	)
