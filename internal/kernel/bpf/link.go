@@ -77,6 +77,9 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fre
 	o := g.shared(spec)
 	spec.Maps[linkEgressMapContracts].MaxEntries = g.capacity
 	spec.Maps[linkEgressMapCounters].MaxEntries = g.capacity
+	if !answers(l) {
+		spec.Maps[linkEgressMapResting].MaxEntries = 1 // nobody rests there
+	}
 	older := g.olderCounters(index, spec.Maps[linkEgressMapCounters])
 	if older != nil {
 		defer older.Close()
