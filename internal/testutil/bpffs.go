@@ -1,7 +1,9 @@
 package testutil
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,8 +21,15 @@ func BPFFS(t testing.TB) string {
 	return dir
 }
 
+// unmount waits a second for whoever has a file there: what looks at the descriptors of all processes, as weir does in the tests
+// beside this one, may have it for a moment longer than the process that opened it.
 func unmount(t testing.TB, dir string) {
-	if err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); err != nil {
+	err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
+	for end := time.Now().Add(time.Second); errors.Is(err, unix.EBUSY) && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+		err = unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
+	}
+	if err != nil {
 		t.Errorf("unmount %s: %v", dir, err)
 		// A busy mount would otherwise stand in the way of TempDir's removal.
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
