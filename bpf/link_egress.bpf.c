@@ -256,7 +256,7 @@ int link_egress(struct __sk_buff *skb)
 	v = resolve(skb, at);
 	id = v.contract;
 	c = bpf_map_lookup_elem(&contracts, &id);
-	if (keeps_shortcuts)
+	if (now != NO_EDITION)
 		leave_shortcut(at, v, c, now);
 	prioritize(skb, c);
 	count(skb, id);

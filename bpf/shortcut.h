@@ -35,14 +35,14 @@ static __always_inline __u32 contract_in(__u64 shortcut) { return shortcut & 0xf
 
 /*
  * leave_shortcut leaves one in a socket, where its contract is all that binds it and has one budget at most. That answers wait
- * is nothing to datagrams. The edition was read before the contract.
+ * is nothing to datagrams. The edition was read before the contract; there is one.
  */
 static __always_inline void leave_shortcut(struct known *at, struct verdict v, struct contract *c, __u32 now)
 {
 	__u32 priority, budget;
 	bool keeps;
 
-	if (!at || !c || now == NO_EDITION || v.link != (EVERY_LINK | DATAGRAMS) || c->limited & ~(HAS_ONE | ANSWERS))
+	if (!at || !c || v.link != (EVERY_LINK | DATAGRAMS) || c->limited & ~(HAS_ONE | ANSWERS))
 		return;
 	keeps = c->priority == PRIORITY_KEEP;
 	priority = keeps ? EDITION_KEEP : c->priority;

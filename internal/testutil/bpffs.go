@@ -21,8 +21,8 @@ func BPFFS(t testing.TB) string {
 	return dir
 }
 
-// unmount waits a second for whoever has a file there: what looks at the descriptors of all processes, as weir does in the tests
-// beside this one, may have it for a moment longer than the process that opened it.
+// unmount waits a second for who has a file there: a child that a test beside this one has just forked has what was open here until
+// it has begun its program, and syscall.ForkLock does not wait for that.
 func unmount(t testing.TB, dir string) {
 	err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW)
 	for end := time.Now().Add(time.Second); errors.Is(err, unix.EBUSY) && time.Now().Before(end); {

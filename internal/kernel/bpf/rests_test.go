@@ -50,7 +50,7 @@ func restingIn(t *testing.T, p *ebpf.Program) map[plan.ContractID]int {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		if m.Type() != ebpf.PerCPUArray || m.ValueSize() != 24 {
+		if info, err := m.Info(); err != nil || info.Name != linkEgressMapResting {
 			continue
 		}
 		n := map[plan.ContractID]int{}
