@@ -50,14 +50,15 @@ func (s *session) lookBack(arm, metric, words string) {
 }
 
 // cpuTimes is how long all CPUs together did something.
-type cpuTimes struct{ idle, softirq, total time.Duration }
+type cpuTimes struct{ idle, softirq, steal, total time.Duration }
 
 // tick is the unit of /proc/stat, on every architecture of Go. What it says of
-// softirqs most kernels sample, once in a tick of theirs.
+// softirqs most kernels sample, once in a tick of theirs. Steal is what the host of a virtual machine kept of its CPUs while they
+// had something to do, where that host tells.
 const tick = 10 * time.Millisecond
 
 func (c cpuTimes) since(before cpuTimes) cpuTimes {
-	return cpuTimes{c.idle - before.idle, c.softirq - before.softirq, c.total - before.total}
+	return cpuTimes{c.idle - before.idle, c.softirq - before.softirq, c.steal - before.steal, c.total - before.total}
 }
 
 // busy is the share of the time that the CPUs were not idle; 0 of no time.
@@ -97,6 +98,8 @@ func parseCPUTimes(text string) (c cpuTimes, err error) {
 			c.idle += spent
 		case 6:
 			c.softirq += spent
+		case 7:
+			c.steal += spent
 		}
 	}
 	return c, nil

@@ -7,7 +7,7 @@ import (
 
 func TestParseCPUTimes(t *testing.T) {
 	got, err := parseCPUTimes("cpu  10 1 20 300 40 5 6 7 8 9\ncpu0 1 1 1 1\n")
-	if want := (cpuTimes{340 * tick, 6 * tick, 389 * tick}); err != nil || got != want {
+	if want := (cpuTimes{340 * tick, 6 * tick, 7 * tick, 389 * tick}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
 	for _, bad := range []string{"", "cpu0 1 2 3 4 5 6 7", "cpu 1 2 x 4 5 6 7", "cpu 1 2"} {

@@ -21,7 +21,7 @@ func TestLimitersLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	logTable(t, r)
-	if controller.applied != len(weirs)*(len(loads)+len(lines{})+2) { // small packets, by turns, 32 flows, and other bulk
+	if controller.applied != len(weirs)*(len(loads)+len(lines{})+requestTurns+1) { // small packets, by turns, 32 flows, and other bulk
 		t.Errorf("%d policies applied", controller.applied)
 	}
 	var arms []string
@@ -45,7 +45,7 @@ func TestLimitersLab(t *testing.T) {
 			if m := metric(t, r, arm, "marks"+suffix); suffix != "_ecn" && m.Median > 0 {
 				t.Errorf("%s%s: %g packets are marked for who does not understand it", arm, suffix, m.Median)
 			}
-			if m := metric(t, r, arm, "rr_p99_ms"+suffix); m.Median <= 0 {
+			if m := metric(t, r, arm, "rr_p99_ms"+suffix); m.Median <= 0 || m.N != metric(t, r, arm, "rr_steal_ms"+suffix).N {
 				t.Errorf("%s%s: requests took %+v", arm, suffix, m)
 			}
 		}

@@ -86,8 +86,8 @@ func (l *limitersLab) describe() {
 	l.result.Environment.Bottleneck = "none: a veth pair without a queue, and what each arm puts there; " + l.htb()
 	l.result.About = &report.About{
 		Title: "What a limit costs, and what it does to traffic",
-		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one; and once more over two lines by turns of %s, one with the first of these limits, or a program that does nothing or only asks each packet's socket, and one without, since two floods of one host differ; and so that what is found is known to be of these, over two lines with neither. Then 32 TCP flows, one, and 32 that understand ECN, under a limit of %s, and beside them a request of %d bytes every %s, timed from when it is due. Of HTB there is: %s. Weir holds the limit in two arms: edt gives departure times over fq, weir paces. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count, and so is how many of them had arrived already (D-SACK): such are sent when an answer is late, because the host did something else for some milliseconds, say.",
-			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], turns.Slice, l.Rate, requests(1).Size, requests(1).Every, l.htb()),
+		Summary: fmt.Sprintf("A workload sends over a veth pair without a queue, held to a limit by each means in turn. First UDP of %d bytes from %d sockets, under limits of %s, %s and %s: 10, 1.25 and 0.25 times what it offers without one; and once more over two lines by turns of %s, one with the first of these limits, or a program that does nothing or only asks each packet's socket, and one without, since two floods of one host differ; and so that what is found is known to be of these, over two lines with neither. Then 32 TCP flows, one, and 32 that understand ECN, under a limit of %s, and beside them a request of %d bytes every %s, timed from when it is due; below a limit of Weir's the first of these are there %d times in each repetition, each time between requests alone without it. Of HTB there is: %s. Weir holds the limit in two arms: edt gives departure times over fq, weir paces. CPU time is that of the whole host, from /proc/stat, where most kernels sample softirqs once a tick; retransmits are TCP's own count, and so is how many of them had arrived already (D-SACK): such are sent when an answer is late, because the host did something else for some milliseconds, say. Steal, where this is a virtual machine whose host tells, is what that kept of its CPUs.",
+			datagram, floodSockets, l.limits[0], l.limits[1], l.limits[2], turns.Slice, l.Rate, requests(1).Size, requests(1).Every, requestTurns, l.htb()),
 		Metrics: []report.Label{
 			{Name: "pps", Text: "Small packets, limit far above"},
 			{Name: "pps_by_turns", Text: "By turns, line with the limit; none: an idle program"},
@@ -125,8 +125,11 @@ func (l *limitersLab) describe() {
 			{Name: "rr_p99_ms_offered", Text: fmt.Sprintf("Beside 32 flows that offer no more than the limit by themselves, without one, 99 %% of %d", requests(bulks[0].windows).N())},
 			{Name: "mbit_offered", Text: "Those flows, bytes on the wire"},
 			{Name: "rr_p99_ms", Text: fmt.Sprintf("Beside 32 flows in the same limit, 99 %% of %d", requests(bulks[0].windows).N())},
+			{Name: "rr_steal_ms", Text: "CPU time that the machine's host kept meanwhile (steal)"},
 			{Name: "rr_p99_ms_1", Text: fmt.Sprintf("Beside one flow in the same limit, 99 %% of %d", requests(bulks[1].windows).N())},
+			{Name: "rr_steal_ms_1", Text: "The same beside one flow"},
 			{Name: "rr_p99_ms_ecn", Text: fmt.Sprintf("Beside 32 flows with ECN in the same limit, 99 %% of %d", requests(bulks[2].windows).N())},
+			{Name: "rr_steal_ms_ecn", Text: "The same beside 32 flows with ECN"},
 		},
 	}
 	l.result.About.Ratios = append(l.result.About.Ratios,
@@ -174,8 +177,8 @@ func (l *limitersLab) judge() {
 	)
 }
 
-// unsteady is how much what others are compared with may vary, the largest over
-// the smallest, for pairs that lie on both sides of a bound to say anything.
+// unsteady is how much what others are compared with may vary, the largest over the smallest, for the median to say
+// anything where the true one may be on either side of a bound.
 const unsteady = 1.25
 
 // claimRatio judges a ratio by its median, if what it was divided by allows that.
@@ -184,8 +187,8 @@ func (l *limitersLab) claimRatio(text, name string, under *samples, kept func(fl
 	if !ok {
 		return report.Unproven(text, "nothing was measured")
 	}
-	evidence := spread(r, l.Repetitions)
-	if base := report.Summarise(under.unit, under.values); base.Max > unsteady*base.Min && kept(r.Low) != kept(r.High) {
+	evidence := spread(r)
+	if base := report.Summarise(under.unit, under.values); base.Max > unsteady*base.Min && kept(r.Median.Low) != kept(r.Median.High) {
 		return report.Unproven(text, fmt.Sprintf("%s; what it is compared with varied %.1f-fold by itself: run the lab again on a quiet host", evidence, base.Max/base.Min))
 	}
 	return report.Kept(text, kept(r.Value), evidence)
@@ -205,7 +208,7 @@ func (l *limitersLab) passes() report.Claim {
 		{noneOverNone, "over two lines alike"},
 	} {
 		if r, ok := l.result.Ratios[other.ratio]; ok {
-			claim.Evidence += "; " + other.words + ": " + spread(r, l.Repetitions)
+			claim.Evidence += "; " + other.words + ": " + spread(r)
 		}
 	}
 	return claim
@@ -247,7 +250,7 @@ func (l *limitersLab) keeps() report.Claim {
 	}
 	claim := l.claimRatio(keepsLatency, "weir_rr_over_idle", l.samples["weir"]["rr_alone_p99_ms"], func(value float64) bool { return value <= 1.5 })
 	if _, ok := l.result.Ratios["weir_rr_over_idle"]; ok {
-		claim.Evidence += fmt.Sprintf("; %d requests each time", requests(bulks[0].windows).N())
+		claim.Evidence += fmt.Sprintf("; %d requests each time", requests(bulks[0].windows).N()) + l.stolen()
 		if beside := l.values("none", "rr_p99_ms_offered"); len(beside) > 0 {
 			all := report.Summarise("ms", beside)
 			claim.Evidence += fmt.Sprintf("; without a limit, beside as many flows that offer as much by themselves: median %.3g, from %.3g to %.3g ms",
@@ -255,6 +258,19 @@ func (l *limitersLab) keeps() report.Claim {
 		}
 	}
 	return claim
+}
+
+// stolen words what the host of this machine kept of its CPUs in the windows of those requests, and in the one in which they
+// waited longest.
+func (l *limitersLab) stolen() string {
+	took, steal := l.values("weir", "rr_p99_ms"), l.values("weir", "rr_steal_ms")
+	all := report.Summarise("ms", steal)
+	if all.Max == 0 {
+		return ""
+	}
+	longest := slices.Index(took, slices.Max(took))
+	return fmt.Sprintf("; of its CPUs' time the host kept %.0f ms in the median, %.0f at most, and %.0f where they took longest, %.3g ms",
+		all.Median, all.Max, steal[longest], took[longest])
 }
 
 // hardlyLimited says why flows tell nothing of the limit: without one they are hardly
@@ -302,7 +318,7 @@ func (l *limitersLab) ifbCosts() report.Claim {
 	if !ok {
 		return report.Unproven(text, "nothing was measured")
 	}
-	evidence := fmt.Sprintf("%s; published: %.2f", spread(r, l.Repetitions), publishedIfb)
+	evidence := fmt.Sprintf("%s; published: %.2f", spread(r), publishedIfb)
 	if !r.Differs() {
 		return report.Unproven(text, evidence)
 	}

@@ -21,6 +21,7 @@ type limitersRun struct {
 	many, one       float64 // Mbit/s under Weir's: 32 flows, and one
 	again, needless float64 // segments
 	idle, beside    float64 // ms
+	steal           float64 // ms
 }
 
 func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun) *limitersLab {
@@ -60,6 +61,7 @@ func limitersJudged(t *testing.T, absent map[string]string, runs ...limitersRun)
 		l.measured("weir", "rr_alone_p99_ms", "ms", r.idle)
 		l.measured("weir", "rr_idle_p99_ms", "ms", 1e3) // nothing is compared with it
 		l.measured("weir", "rr_p99_ms", "ms", r.beside)
+		l.measured("weir", "rr_steal_ms", "ms", r.steal)
 	}
 	l.conclude()
 	return l
@@ -104,14 +106,15 @@ func TestLimitersClaims(t *testing.T) {
 
 func TestLimitersEvidence(t *testing.T) {
 	slow, lossy := goodLimiters, goodLimiters
-	slow.weir, slow.many, slow.beside = 9e5, 95, 0.3
+	slow.weir, slow.many, slow.beside, slow.steal = 9e5, 95, 0.3, 230
+	lossy.steal = 10
 	lossy.again, lossy.needless = 2, 1
 	claims := limitersJudged(t, nil, goodLimiters, slow, lossy).result.Claims
 	for i, want := range []string{
 		"median 0.980, from 0.900 to 0.980 over 3 pairs; through a program that does nothing: median 0.995, from 0.995 to 0.995 over 3 pairs; through one that asks each packet's socket, and no more: median 0.990, from 0.990 to 0.990 over 3 pairs; over two lines alike: median 1.000, from 1.000 to 1.000 over 3 pairs",
 		"with 32: median 99.9, from 95 to 99.9 % of the limit; with 1: median 100.1, from 100.1 to 100.1 % of the limit; with 32 with ECN: median 99.9, from 95 to 99.9 % of the limit",
 		"segments sent again in all runs: none 0, ifb_htb 0, tc_police 0, htb 0, edt 0, weir 6 (3 had arrived); Weir's limit dropped 0",
-		"median 1.400, from 1.400 to 3.000 over 3 pairs; 1200 requests each time",
+		"median 1.400, from 1.400 to 3.000 over 3 pairs; 1200 requests each time; of its CPUs' time the host kept 10 ms in the median, 230 at most, and 230 where they took longest, 0.3 ms",
 		"median 0.400, from 0.400 to 0.400 over 3 pairs; published: 0.36",
 	} {
 		if claims[i].Evidence != want {
@@ -140,6 +143,27 @@ func TestUnsteadyHost(t *testing.T) {
 		}
 		if said := strings.Contains(claim.Evidence, "varied 2.2-fold by itself"); said != (want == "open") {
 			t.Errorf("%s: %s", want, claim.Evidence)
+		}
+	}
+}
+
+// Of 18 pairs the true median is from the fifth to the fourteenth, so on a host that is not steady four on the other side of a
+// bound leave the verdict, and five do not.
+func TestManyPairsDecide(t *testing.T) {
+	for slow, want := range map[int]string{0: "kept", 4: "kept", 5: "open", 13: "open", 14: "broken", 18: "broken"} {
+		var runs []limitersRun
+		for i := range 18 {
+			run := goodLimiters
+			run.idle = 0.1 * float64(1+i%2)
+			run.beside = 1.4 * run.idle
+			if i < slow {
+				run.beside = 1.6 * run.idle
+			}
+			runs = append(runs, run)
+		}
+		claim := limitersJudged(t, nil, runs...).result.Claims[3]
+		if got := verdicts([]report.Claim{claim}); got != want {
+			t.Errorf("%d of 18 above the bound: %s, want %s: %s", slow, got, want, claim.Evidence)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (l *memoryLab) keeps(metric string, kept func(float64) bool) func(string, s
 		if !ok {
 			return report.Unproven(text, "nothing was measured")
 		}
-		evidence := spread(r, l.Repetitions)
+		evidence := spread(r)
 		if free, ok := l.result.Ratios["unbounded_"+metric+"_over_alone"+s.suffix]; ok {
 			evidence += fmt.Sprintf("; without the bound %.3f", free.Value)
 		}

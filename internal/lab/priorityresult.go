@@ -55,7 +55,7 @@ func (l *priorityLab) sharesAlike() report.Claim {
 	if !ok {
 		return report.Unproven(text, "no traffic arrived")
 	}
-	return report.Kept(text, share.Value >= 0.47 && share.Value <= 0.53, "the first one's share: "+spread(share, l.Repetitions)+
+	return report.Kept(text, share.Value >= 0.47 && share.Value <= 0.53, "the first one's share: "+spread(share)+
 		"; without that bound two streams that meet in one FIFO keep whatever shares they began with, and in the eight FIFOs of a class of htb without fq_codel they meet 1 time in 8")
 }
 
@@ -73,7 +73,7 @@ func (l *priorityLab) winnerTakesAll() []report.Claim {
 	// so long does not use the line, and the other one may.
 	allowed := guaranteed + float64(l.Rate)/1e6/200
 	return []report.Claim{
-		report.Kept(wins, winner.Value >= 0.99, spread(winner, l.Repetitions)),
+		report.Kept(wins, winner.Value >= 0.99, spread(winner)),
 		report.Kept(loses, loser.Median <= allowed, fmt.Sprintf("median %.3g, from %.3g to %.3g Mbit/s; the queue's floor is %.3g Mbit/s",
 			loser.Median, loser.Min, loser.Max, guaranteed)),
 	}

@@ -139,12 +139,16 @@ func (s *session) summarise(order ...string) {
 	}
 }
 
-// spread words a ratio over so many pairs as evidence.
-func spread(r report.Ratio, n int) string {
-	if n == 1 {
+// spread words a ratio as evidence.
+func spread(r report.Ratio) string {
+	if r.Pairs == 1 {
 		return fmt.Sprintf("%.3f in the only pair", r.Value)
 	}
-	return fmt.Sprintf("median %.3f, from %.3f to %.3f over %d pairs", r.Value, r.Low, r.High, n)
+	text := fmt.Sprintf("median %.3f, from %.3f to %.3f over %d pairs", r.Value, r.Low, r.High, r.Pairs)
+	if m := r.Median; m.Low > r.Low {
+		text += fmt.Sprintf(", the true one from %.3f to %.3f with a confidence of %.0f %%", m.Low, m.High, 100*m.Confidence)
+	}
+	return text
 }
 
 // floor is the most that a class gets which does not carry a level, whatever

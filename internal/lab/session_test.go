@@ -35,9 +35,15 @@ func TestClass(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
-	r := report.Ratio{Value: 1.5, Low: 1.25, High: 2}
-	for n, want := range map[int]string{1: "1.500 in the only pair", 4: "median 1.500, from 1.250 to 2.000 over 4 pairs"} {
-		if got := spread(r, n); got != want {
+	whole := report.Bounds{Low: 1.25, High: 2, Confidence: 0.875}
+	for want, r := range map[string]report.Ratio{
+		"1.500 in the only pair":                         {Value: 1.5, Pairs: 1, Median: whole},
+		"median 1.500, from 1.250 to 2.000 over 4 pairs": {Value: 1.5, Low: 1.25, High: 2, Pairs: 4, Median: whole},
+		"median 1.500, from 1.250 to 2.000 over 9 pairs, the true one from 1.375 to 1.750 with a confidence of 96 %": {
+			Value: 1.5, Low: 1.25, High: 2, Pairs: 9, Median: report.Bounds{Low: 1.375, High: 1.75, Confidence: 0.961},
+		},
+	} {
+		if got := spread(r); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -168,5 +168,5 @@ func (l *sharingLab) mostFlows() report.Claim {
 		return report.Unproven(mostFlows, why)
 	}
 	r := l.result.Ratios["none_large_over_min"]
-	return report.Kept(mostFlows, r.Value < 0.5, "large / its min: "+spread(r, l.Repetitions))
+	return report.Kept(mostFlows, r.Value < 0.5, "large / its min: "+spread(r))
 }

@@ -76,8 +76,8 @@ func (l *sshLab) judge() {
 		return
 	}
 	l.claim(
-		report.Kept(slows, full.Value >= 1.8, spread(full, l.Repetitions)),
-		report.Kept(holds, prioritised.Value <= 1.05, spread(prioritised, l.Repetitions)+l.sent()),
+		report.Kept(slows, full.Value >= 1.8, spread(full)),
+		report.Kept(holds, prioritised.Value <= 1.05, spread(prioritised)+l.sent()),
 		l.rests(),
 	)
 }

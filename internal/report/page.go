@@ -164,7 +164,7 @@ func (v *view) ratios(r Result) {
 	}
 	v.RatioNote = "Each ratio is the median over pairs of runs made in turn; the range is the smallest and the largest pair."
 	if r.Environment != nil && r.Environment.Repetitions > 1 {
-		n := r.Environment.Repetitions
+		n := r.Environment.Repetitions // some arms may have run more often, whose ranges are the surer
 		v.RatioNote += fmt.Sprintf(" With %d pairs that range covers the true median with a confidence of %.1f %%.", n, 100*Confidence(n))
 	}
 }

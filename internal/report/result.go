@@ -45,9 +45,19 @@ type Metric struct {
 // median of the ratios of each pair, Low and High are the smallest and the
 // largest of them.
 type Ratio struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+	Value  float64 `json:"value"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Pairs  int     `json:"pairs,omitzero"`
+	Median Bounds  `json:"median,omitzero"`
+}
+
+// Bounds are between which two samples the true median lies, with a confidence of 95 % or more if there are six of them;
+// of fewer than nine these are the smallest and the largest.
+type Bounds struct {
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"`
 }
 
 // A Claim is a sentence that the lab set out to prove.

@@ -36,7 +36,7 @@ func PairRatios(over, under []float64) (Ratio, bool) {
 	if n == 0 {
 		return Ratio{}, false
 	}
-	return Ratio{Value: median(ratios), Low: slices.Min(ratios), High: slices.Max(ratios)}, true
+	return Ratio{Value: median(ratios), Low: slices.Min(ratios), High: slices.Max(ratios), Pairs: n, Median: medianBounds(ratios)}, true
 }
 
 // Differs reports whether all pairs lie on one side of 1. Where they do not,
@@ -51,6 +51,25 @@ func Confidence(n int) float64 {
 		return 0
 	}
 	return 1 - math.Pow(2, 1-float64(n))
+}
+
+// medianBounds leaves out as many samples on either side as it can. The true median is outside if as many, or fewer, fall
+// on one side of it, which each does as a coin does, whatever the distribution.
+func medianBounds(samples []float64) Bounds {
+	s := slices.Sorted(slices.Values(samples))
+	n := len(s)
+	b := Bounds{s[0], s[n-1], Confidence(n)}
+	fewer, all := 2.0, math.Pow(2, float64(n)) // of all ways in which n coins fall, in how many 0 to out of them do so on one side
+	for out, ways := 1, 1.0; 2*out < n; out++ {
+		ways *= float64(n-out+1) / float64(out)
+		fewer += 2 * ways
+		sure := 1 - fewer/all
+		if sure < 0.95 {
+			break
+		}
+		b = Bounds{s[out], s[n-1-out], sure}
+	}
+	return b
 }
 
 // Whole is the least part of all tries that may go as n tries did which went alike, with a

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -53,16 +54,56 @@ func TestPairRatios(t *testing.T) {
 	// A host that gets slower by half over the run: the arms' medians would
 	// say 1.9 where every pair says 2.
 	alone, full := []float64{1, 1.2, 1.5}, []float64{2, 2.4, 3}
-	if got, ok := PairRatios(full, alone); !ok || got != (Ratio{2, 2, 2}) {
+	if got, ok := PairRatios(full, alone); !ok || got != (Ratio{2, 2, 2, 3, Bounds{2, 2, 0.75}}) {
 		t.Errorf("got %+v, %t", got, ok)
 	}
-	if got, ok := PairRatios([]float64{1, 4, 9}, []float64{2, 2}); !ok || got != (Ratio{Value: 1.25, Low: 0.5, High: 2}) {
+	if got, ok := PairRatios([]float64{1, 4, 9}, []float64{2, 2}); !ok || got != (Ratio{1.25, 0.5, 2, 2, Bounds{0.5, 2, 0.5}}) {
 		t.Errorf("an unpaired sample counts: got %+v, %t", got, ok)
 	}
 	for _, c := range [][2][]float64{{nil, nil}, {{1}, nil}, {{1, 1}, {1, 0}}} {
 		if got, ok := PairRatios(c[0], c[1]); ok || got != (Ratio{}) {
 			t.Errorf("PairRatios(%v, %v) = %+v, %t", c[0], c[1], got, ok)
 		}
+	}
+}
+
+// The ranks are those of the tables of the sign test.
+func TestMedianBounds(t *testing.T) {
+	for n, want := range map[int]struct {
+		out        int // samples on either side
+		confidence float64
+	}{
+		1: {0, 0}, 5: {0, 0.9375}, 6: {0, 0.96875}, 8: {0, 0.9921875}, 9: {1, 0.9609375}, 12: {2, 0.9614}, 18: {4, 0.9691}, 30: {9, 0.9572}, 100: {39, 0.9648},
+	} {
+		samples := make([]float64, n)
+		for i := range samples {
+			samples[i] = float64((i*7 + 3) % n) // in no order: 7 divides none of them
+		}
+		got := medianBounds(samples)
+		if got.Low != float64(want.out) || got.High != float64(n-1-want.out) || math.Abs(got.Confidence-want.confidence) > 5e-5 {
+			t.Errorf("%d samples: %+v, want %+v", n, got, want)
+		}
+	}
+}
+
+// A coin that falls as samples do says how often the true median is covered.
+func TestMedianIsCovered(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const tries = 4000
+	covered, sure := 0, 0.0
+	for range tries {
+		samples := make([]float64, 18)
+		for i := range samples {
+			samples[i] = math.Exp(3 * random.NormFloat64()) // whose median is 1, and whose mean is 90
+		}
+		b := medianBounds(samples)
+		if b.Low <= 1 && 1 <= b.High {
+			covered++
+		}
+		sure = b.Confidence
+	}
+	if got := float64(covered) / tries; math.Abs(got-sure) > 0.01 {
+		t.Errorf("it is covered in %.3f of all tries, said to be in %.3f", got, sure)
 	}
 }
 
