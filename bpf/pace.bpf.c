@@ -3,8 +3,8 @@
  * pace: tells TCP at which rate a connection below a limit may send.
  *
  * It runs when a connection of the scope's cgroup is established and whenever TCP
- * has measured a round trip. limit knows the share; this is where a program may set
- * it. An application's own pace is kept where it is smaller, and is put back
+ * has measured a round trip, which may be with each packet: so it looks once in 250 us at
+ * most. limit knows the share; this is where a program may set it. An application's own pace is kept where it is smaller, and is put back
  * when the connection is below no limit any more.
  *
  * What it does not promise: connections that were open before it get no word
@@ -67,14 +67,20 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	struct paced *p;
 	struct tcp_sock *tp;
 	__u32 found;
+	__u64 now;
 	bool anew;
 
 	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
-	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
-	if (!p || !tp)
+	if (!p)
+		return;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return;
+	now = tp->tcp_clock_cache;
+	if (p->pace && p->sent >= NEWCOMER && now < p->heard + SELDOM)
 		return;
 	p->window = (__u64)ops->srtt_us / 8 * MICROSECOND;
-	p->heard = bpf_ktime_get_ns();
+	p->heard = now;
 	p->full = tp->mss_cache;
 	if (p->pace)
 		p->unpaced = 0;

@@ -29,12 +29,8 @@
 /* The most of their share that neighbours may have on its way while a limit is not reached, ns. */
 #define LEAD (10 * LAG)
 
-/*
- * So many times a round trip a window is looked at anew, and not oftener than every 250 us: shares change by the tick. But a
- * newcomer is told at once how many there are beside it.
- */
+/* So many times a round trip a window is looked at anew, and not oftener than SELDOM. */
 #define OFTEN 8
-#define SELDOM (250 * MICROSECOND)
 
 /* round_trip is what the receiver knows of it, ns: from its own data, or the peer's. */
 static __always_inline __u64 round_trip(struct bpf_sock_ops *ops, struct tcp_sock *tp)

@@ -74,7 +74,7 @@ func restingIn(t *testing.T, p *ebpf.Program) map[plan.ContractID]int {
 func TestRests(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
 	w := newShortWire(t)
-	w.answerEach()
+	answerEach(w.here, w.link)
 	rules, l := w.rules(3)
 	rules.Arriving = map[plan.ContractID]plan.Limit{plan.FirstID: {Max: 10e9, Answers: true}}
 	rules.Limits = map[plan.ContractID]plan.Limit{plan.FirstID: {Max: 1e9}}

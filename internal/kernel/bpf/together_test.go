@@ -27,11 +27,20 @@ const (
 func BenchmarkTogether(b *testing.B) {
 	for _, network := range []string{"udp4", "tcp4"} {
 		for _, limits := range []int{0, 1, togetherMost} {
-			b.Run(fmt.Sprintf("%s,limits=%d", network, limits), func(b *testing.B) { benchRounds(b, sentRounds(b, togetherContracts, network, limits, false)) })
+			b.Run(fmt.Sprintf("%s,limits=%d", network, limits), func(b *testing.B) {
+				benchRounds(b, sentRounds(b, togetherContracts, outgoing{network: network, limits: limits}))
+			})
 		}
 	}
+	for _, limits := range []int{0, 1, togetherMost} {
+		b.Run(fmt.Sprintf("tcp4,limits=%d,answered", limits), func(b *testing.B) {
+			benchRounds(b, sentRounds(b, togetherContracts, outgoing{network: "tcp4", limits: limits, answered: true}))
+		})
+	}
 	for _, limits := range []int{0, 1} { // where its socket keeps a shortcut
-		b.Run(fmt.Sprintf("udp4,limits=%d,queue=none", limits), func(b *testing.B) { benchRounds(b, sentRounds(b, togetherContracts, "udp4", limits, true)) })
+		b.Run(fmt.Sprintf("udp4,limits=%d,queue=none", limits), func(b *testing.B) {
+			benchRounds(b, sentRounds(b, togetherContracts, outgoing{network: "udp4", limits: limits, noQueue: true}))
+		})
 	}
 }
 
@@ -50,7 +59,14 @@ func TestInstructions(t *testing.T) {
 	testutil.Needs(t, "virtual clock")
 	const few = 100 // contracts; each packet meets as many instructions as with 10,000
 	sent := func(network string, limits int, noQueue bool) func(testing.TB) round {
-		return func(t testing.TB) round { return sentRounds(t, few, network, limits, noQueue) }
+		return func(t testing.TB) round {
+			return sentRounds(t, few, outgoing{network: network, limits: limits, noQueue: noQueue})
+		}
+	}
+	answered := func(limits int) func(testing.TB) round {
+		return func(t testing.TB) round {
+			return sentRounds(t, few, outgoing{network: "tcp4", limits: limits, answered: true})
+		}
 	}
 	received := func(network string, limits int) func(testing.TB) round {
 		return func(t testing.TB) round { return receivedRounds(t, few, network, limits) }
@@ -68,6 +84,9 @@ func TestInstructions(t *testing.T) {
 		{"TCP", sent("tcp4", 0, false), costs{perPacket: 149}},
 		{"TCP below a limit", sent("tcp4", 1, false), costs{perPacket: 276}},
 		{"TCP below four", sent("tcp4", togetherMost, false), costs{perPacket: 376}},
+		{"an answer to TCP", answered(0), costs{perAnswered: 112}},
+		{"an answer to TCP below a limit", answered(1), costs{perAnswered: 171}},
+		{"an answer to TCP below four", answered(togetherMost), costs{perAnswered: 249}},
 		{"a datagram received below a limit", received("udp4", 1), costs{perPacket: 250}},
 		{"a datagram received below four", received("udp4", togetherMost), costs{perPacket: 427}},
 		{"TCP received below a limit", received("tcp4", 1), costs{perPacket: 226, perAnswer: 184}},
@@ -95,26 +114,35 @@ type round func() costs
 // costs are means of a round, by their unit.
 type costs map[string]float64
 
-const perPacket, perAnswer = "ns/packet", "ns/answer"
+// A packet of TCP that is answered has TCP measure a round trip, of which pace gets word.
+const perPacket, perAnswered, perAnswer = "ns/packet", "ns/answered", "ns/answer"
+
+// What is outgoing, and what is in its way.
+type outgoing struct {
+	network  string
+	limits   int
+	noQueue  bool // the link has no queue of ours
+	answered bool // each packet by itself
+}
 
 // sentRounds sends from one of n workloads, that is claimed by as many cgroups upon each other as there are limits.
-func sentRounds(t testing.TB, n int, network string, limits int, noQueue bool) round {
+func sentRounds(t testing.TB, n int, s outgoing) round {
 	t.Helper()
 	testutil.Needs(t, "tcx", "BPF atomics", "BPF tail calls")
 	w := newWire(t)
 	rules, l := crowd(n, false)
-	l.NoQueue = noQueue
+	l.NoQueue = s.noQueue
 	rules.Limits = map[plan.ContractID]plan.Limit{}
 	for id, p := range l.Contracts {
-		if noQueue {
+		if s.noQueue {
 			p.Priority = plan.Keep
 		}
-		if p.Limited = limits > 0; p.Limited {
+		if p.Limited = s.limits > 0; p.Limited {
 			rules.Limits[id] = plan.Limit{Max: 10e9}
 		}
 		l.Contracts[id] = p
 	}
-	dir := claimNested(t, w, &rules, limits)
+	dir := claimNested(t, w, &rules, s.limits)
 	g := w.publishTo(rules, l, Options{Cgroups: len(rules.Cgroups), Controller: -1})
 	if err := g.AttachPace(); err != nil {
 		t.Fatal(err)
@@ -132,12 +160,20 @@ func sentRounds(t testing.TB, n int, network string, limits int, noQueue bool) r
 		t.Fatal(err)
 	}
 	joinFor(t, w, dir)
-	c := w.toSink(network)
+	if s.answered {
+		answerEach(w.there, w.far)
+	}
+	c := w.toSink(s.network)
 	w.stats()
-	program, beside := &watched{Program: g.links[w.link.Index].program}, &watched{Program: empty}
+	program, beside, pace := &watched{Program: g.links[w.link.Index].program}, &watched{Program: empty}, w.onCgroup(w.room.pacePin())
 	return func() costs {
 		writeMany(t, c)
-		return costs{perPacket: program.since(t).each() - beside.since(t).each()}
+		nothing := beside.since(t).each()
+		took := costs{perPacket: program.since(t).each() - nothing}
+		if told := pace.since(t); s.answered && told.runs > 0 {
+			took[perAnswered] = told.each() - nothing
+		}
+		return took
 	}
 }
 
@@ -156,7 +192,7 @@ func receivedRounds(t testing.TB, n int, network string, limits int) round {
 		l.Contracts[id] = p
 	}
 	dir := claimNested(t, w, &rules, limits)
-	w.answerEach()
+	answerEach(w.here, w.link)
 	from := w.source(network) // of somebody else, who is not below the limits
 	g := w.publishReceiving(rules, l, contracts)
 	empty := nothing(t, ebpf.CGroupSKB, 1)
@@ -168,12 +204,7 @@ func receivedRounds(t testing.TB, n int, network string, limits int) round {
 	joinFor(t, w, dir)
 	c := from(w)
 	w.stats()
-	window, err := ebpf.NewProgramFromID(ebpf.ProgramID(programOnCgroup(w.room.windowPin())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { window.Close() })
-	programs := [...]*watched{{Program: g.receive.program}, {Program: g.links[w.link.Index].program}, {Program: window}, {Program: empty}}
+	programs := [...]*watched{{Program: g.receive.program}, {Program: g.links[w.link.Index].program}, w.onCgroup(w.room.windowPin()), {Program: empty}}
 	return func() costs {
 		writeMany(t, c)
 		var s [len(programs)]spent
@@ -189,11 +220,20 @@ func receivedRounds(t testing.TB, n int, network string, limits int) round {
 	}
 }
 
-// answerEach has TCP here answer each packet by itself, as it is asked by the route.
-func (w *wire) answerEach() {
+// answerEach has TCP at one end answer each packet by itself, as it is asked by the route.
+func answerEach(ns *testutil.Namespace, at testutil.End) {
+	ns.Output("ip", "route", "change", at.IPv4.Masked().String(), "dev", at.Name, "scope", "link", "src", at.IPv4.Addr().String(), "quickack", "1")
+}
+
+// onCgroup is the program that such a pin keeps on the scope's cgroup.
+func (w *wire) onCgroup(pin string) *watched {
 	w.t.Helper()
-	w.here.Output("ip", "route", "change", w.link.IPv4.Masked().String(), "dev", w.link.Name, "scope", "link",
-		"src", w.link.IPv4.Addr().String(), "quickack", "1")
+	p, err := ebpf.NewProgramFromID(ebpf.ProgramID(programOnCgroup(pin)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { p.Close() })
+	return &watched{Program: p}
 }
 
 // claimNested has cgroups upon each other claimed, of as many contracts, and returns the innermost.
