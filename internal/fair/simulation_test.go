@@ -17,6 +17,7 @@ const (
 	jiffyRoom     = second >> 12          // of a share, on a tab that is charged at the end of a jiffy, ns
 	timerSlack    = 20 * time.Microsecond // by which timers and softirqs are late
 	soonPaced     = 4_000_000             // the longest round trip of who need not be paced before its limit binds it, ns
+	seldom        = 250_000               // from one look at a flow to the next at least, ns, but for newcomers
 	unpaced       = 100 << 30             // what TCP sends by itself, bytes/s
 )
 
@@ -30,6 +31,7 @@ type sender struct {
 	phase  uint64  // by which it is ahead of others, ns
 	rtt    uint64  // ns
 	pace   uint64  // bytes/s of payload
+	heard  uint64  // when that was found, ns
 	cwnd   uint64  // segments
 	flight uint64  // segments
 	widest uint64  // largest flight so far, segments
@@ -166,8 +168,12 @@ func (s *simulation) arm(f *sender, when uint64) {
 	}
 }
 
-// setPace does what the programs will do at each round trip that TCP measures.
+// setPace does what the programs do at each round trip that TCP measures.
 func (s *simulation) setPace(f *sender) {
+	if f.total >= Newcomer && s.now < f.heard+seldom {
+		return
+	}
+	f.heard = s.now
 	rate := f.in.Pace(&f.Flow)
 	if g := s.below[f]; g != nil {
 		g.Window = f.Window
