@@ -149,7 +149,7 @@ static __always_inline void leave_resting(struct __sk_buff *skb, struct verdict 
 	ports = ports_of(sk);
 	r = place_of(ports);
 	if (r)
-		let_rest(r, sk, ports, bpf_jiffies64() + 1, v.contract);
+		let_rest(r, sk, ports, v.contract);
 }
 
 /* answer_with is answer, of what is no datagram. */

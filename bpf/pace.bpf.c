@@ -2,10 +2,10 @@
 /*
  * pace: tells TCP at which rate a connection below a limit may send.
  *
- * It runs when a connection of the scope's cgroup is established and whenever TCP
- * has measured a round trip, which may be with each packet: so it looks once in 250 us at
- * most. limit knows the share; this is where a program may set it. An application's own pace is kept where it is smaller, and is put back
- * when the connection is below no limit any more.
+ * It runs when a connection of the scope's cgroup is established and whenever TCP has measured a round trip,
+ * which may be with each packet: so it looks once in 250 us at most. limit knows the share; this is where a
+ * program may set it. An application's own pace is kept where it is smaller, and is put back when the
+ * connection is below no limit any more.
  *
  * What it does not promise: connections that were open before it get no word
  * unless enlist asks for them.

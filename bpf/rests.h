@@ -21,11 +21,11 @@
 /* Places of a CPU, as a shift. */
 #define RESTING 6
 
-/* Who rests, and until which jiffy. */
+/* Who rests, and in which jiffy. */
 struct resting {
 	__u64 socket;	/* where it is in memory */
 	__u32 ports;
-	__u32 until;	/* the jiffy, of which the lower half will do */
+	__u32 jiffy;	/* of which the lower half will do */
 	__u32 contract; /* whose it is */
 	__u32 pad;
 };
@@ -51,15 +51,15 @@ static __always_inline struct resting *place_of(__u32 ports)
 /* rests says whether a socket rests, by its place. */
 static __always_inline bool rests(struct resting *r, struct bpf_sock *sk, __u32 ports)
 {
-	return r->socket == (__u64)sk && r->ports == ports && (__s32)(r->until - (__u32)bpf_jiffies64()) > 0;
+	return r->socket == (__u64)sk && r->ports == ports && r->jiffy == (__u32)bpf_jiffies64();
 }
 
-/* let_rest notes that a socket rests. */
-static __always_inline void let_rest(struct resting *r, struct bpf_sock *sk, __u32 ports, __u32 until, __u32 contract)
+/* let_rest notes that a socket rests until this jiffy ends. */
+static __always_inline void let_rest(struct resting *r, struct bpf_sock *sk, __u32 ports, __u32 contract)
 {
 	r->socket = (__u64)sk;
 	r->ports = ports;
-	r->until = until;
+	r->jiffy = bpf_jiffies64();
 	r->contract = contract;
 }
 

@@ -176,7 +176,7 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	if (!p)
 		return;
 	if (bpf_jiffies64() < p->rests) {
-		let_rest(r, sk, ports, p->rests, 0);
+		let_rest(r, sk, ports, 0);
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);

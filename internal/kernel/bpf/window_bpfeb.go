@@ -219,7 +219,7 @@ type windowResting struct {
 	_        structs.HostLayout
 	Socket   uint64
 	Ports    uint32
-	Until    uint32
+	Jiffy    uint32
 	Contract uint32
 	Pad      uint32
 }
