@@ -94,7 +94,7 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 		return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
 	}
 	turns := 1
-	if _, weirs := weirs[arm]; weirs {
+	if _, weirs := weirs[arm]; weirs && l.Repetitions > 1 {
 		turns = requestTurns
 	}
 	var err error

@@ -39,9 +39,9 @@ const (
 	bulkWindow = 1200 * time.Millisecond
 )
 
-// requestTurns is how often requests beside the first of the bulks are compared with those alone, in each repetition and under a
-// limit of Weir's: these are what the lab judges, and how long the hundredth worst of them takes is up to a
-// host that has other work.
+// requestTurns is how often requests beside the first of the bulks are compared with those alone, in each of several repetitions
+// and under a limit of Weir's: these are what the lab judges, and how long the hundredth worst of them takes is up to a
+// host that has other work. One repetition alone is a quick look.
 const requestTurns = 3
 
 // requests for so many windows are 48 bytes every 2 ms: half a megabit per second of the limit.
