@@ -93,12 +93,8 @@ func (l *limitersLab) arm(ctx context.Context, arm string, repetition int) error
 	if err := l.byTurns(ctx, arm, l.limits[0]); err != nil {
 		return fmt.Errorf("at most %s, by turns: %w", l.limits[0], err)
 	}
-	turns := 1
-	if _, weirs := weirs[arm]; weirs && l.Repetitions > 1 {
-		turns = requestTurns
-	}
 	var err error
-	for turn := 0; turn < turns && err == nil; turn++ {
+	for turn := 0; turn < l.comparisons(arm) && err == nil; turn++ {
 		err = l.between(ctx, arm, func() error { return l.under(ctx, arm, l.Rate, func() error { return l.first(ctx, arm, repetition) }) })
 	}
 	if err == nil {

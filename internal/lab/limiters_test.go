@@ -89,6 +89,19 @@ func TestLimitersLabTakesNoScheduler(t *testing.T) {
 	}
 }
 
+// TestComparisons: what is judged is measured more often, where there is more than a quick look.
+func TestComparisons(t *testing.T) {
+	for _, c := range []struct {
+		arm               string
+		repetitions, want int
+	}{{"weir", 1, 1}, {"weir", 6, requestTurns}, {"edt", 2, requestTurns}, {"htb", 6, 1}, {"none", 6, 1}} {
+		l := &limitersLab{limiter: limiter{session: &session{Options: Options{Repetitions: c.repetitions}}}}
+		if got := l.comparisons(c.arm); got != c.want {
+			t.Errorf("%s, %d repetitions: %d turns, want %d", c.arm, c.repetitions, got, c.want)
+		}
+	}
+}
+
 // TestBegins: each line begins as often with the limit as without it.
 func TestBegins(t *testing.T) {
 	var with, without [2]int

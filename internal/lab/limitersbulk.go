@@ -44,6 +44,14 @@ const (
 // host that has other work. One repetition alone is a quick look.
 const requestTurns = 3
 
+// comparisons is how often that is done in a repetition of an arm.
+func (l *limitersLab) comparisons(arm string) int {
+	if _, weirs := weirs[arm]; weirs && l.Repetitions > 1 {
+		return requestTurns
+	}
+	return 1
+}
+
 // requests for so many windows are 48 bytes every 2 ms: half a megabit per second of the limit.
 func requests(windows int) traffic.Requests {
 	return traffic.Requests{Size: 48, Every: 2 * time.Millisecond, For: time.Duration(windows) * bulkWindow}
