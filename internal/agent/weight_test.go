@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"os"
@@ -56,34 +55,35 @@ func (b *bench) inLimit(t *testing.T, over time.Duration) (heavy, light float64)
 // have is counted at the receiver, for both in the same seconds, and by Weir.
 func TestWeights(t *testing.T) {
 	testutil.Needs(t, "BPF atomics", "BPF tail calls")
-	b := newBench(t)
-	_, parent := b.makeCgroup(t, "parent")
-	heavy, _ := b.makeCgroup(t, "parent/heavy")
-	light, _ := b.makeCgroup(t, "parent/light")
-	own := fmt.Sprintf("version: 1\nlinks:\n  %[1]s: {scheduler: none, egress: {max: 50Mbit}}\nworkloads:\n"+
-		"  heavy: {match: [{cgroup: %[2]s/heavy}], egress: {weight: 3}}\n  light: {match: [{cgroup: %[2]s/light}], egress: {weight: 1}}\n", b.link.Name, parent)
+	const own = "version: 1\nlinks:\n  %[1]s: {scheduler: none, egress: {max: 50Mbit}}\nworkloads:\n" +
+		"  heavy: {match: [{cgroup: %[2]s/heavy}], egress: {weight: 3}}\n  light: {match: [{cgroup: %[2]s/light}], egress: {weight: 1}}\n"
 	flood := []string{"--udp", "--length", "1400", "--bitrate", "100M"}
 	for i, c := range []struct {
 		name         string
 		policy       string
 		heavy, light []string
 	}{
-		{"a flow each", fmt.Sprintf(weighed, b.link.Name, parent), nil, nil},
-		{"1 against 8 flows", fmt.Sprintf(weighed, b.link.Name, parent), nil, []string{"--parallel", "8"}},
-		{"8 against 1 flows", fmt.Sprintf(weighed, b.link.Name, parent), []string{"--parallel", "8"}, nil},
-		{"TCP against a flood", fmt.Sprintf(weighed, b.link.Name, parent), nil, flood},
-		{"a flood against TCP", fmt.Sprintf(weighed, b.link.Name, parent), flood, []string{"--parallel", "8"}},
+		{"a flow each", weighed, nil, nil},
+		{"1 against 8 flows", weighed, nil, []string{"--parallel", "8"}},
+		{"8 against 1 flows", weighed, []string{"--parallel", "8"}, nil},
+		{"TCP against a flood", weighed, nil, flood},
+		{"a flood against TCP", weighed, flood, []string{"--parallel", "8"}},
 		{"a link's own limit", own, nil, []string{"--parallel", "8"}},
 	} {
 		if testing.Short() && i != 1 {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			b := newBench(t)
+			_, parent := b.makeCgroup(t, "parent")
+			heavy, _ := b.makeCgroup(t, "parent/heavy")
+			light, _ := b.makeCgroup(t, "parent/light")
 			limit, over := slower(50)
-			b.apply(t, strings.Replace(c.policy, "50Mbit", fmt.Sprintf("%.0fMbit", limit), 1))
-			arrives := arrivals(t, b.there, 5201+2*i, 5202+2*i)
+			b.apply(t, fmt.Sprintf(strings.Replace(c.policy, "50Mbit", fmt.Sprintf("%.0fMbit", limit), 1), b.link.Name, parent))
+			arrives := arrivals(t, b.there, 5201, 5202)
 			for k, args := range [][]string{c.heavy, c.light} {
-				port := 5201 + 2*i + k
+				port := 5201 + k
 				b.iperfServer(t, port)
 				start(t, b.here, []string{heavy, light}[k], nil, "iperf3", append([]string{"--client", b.far.IPv4.Addr().String(),
 					"--port", fmt.Sprint(port), "--time", "60"}, args...)...)
@@ -114,9 +114,6 @@ func TestWeights(t *testing.T) {
 				t.Errorf("status: %+v", s)
 			}
 		})
-	}
-	if err := b.Reset(context.Background()); err != nil {
-		t.Fatal(err)
 	}
 }
 
