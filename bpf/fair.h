@@ -122,14 +122,14 @@ static __always_inline __u64 at_first(struct budget *b)
 
 /*
  * overdraw adds a tick to what first segments owe. What passes exactly at the limit takes nothing off it, so a 128th of the limit is
- * forgotten, and what is beyond 3/32 s more than they may take.
+ * forgotten, and what is beyond 3/32 s more than they may take, but not of what one connection may have sent last.
  */
 static __always_inline void overdraw(struct budget *b, __u64 allowed, __u64 bytes)
 {
 	__u64 excess = b->excess + bytes;
 
 	excess -= least(allowed + allowed / 128, excess);
-	b->excess = least(excess, at_first(b) + 3 * (b->limit / 32));
+	b->excess = least(excess, at_first(b) + most(3 * (b->limit / 32), NEWCOMER));
 }
 
 /* allowed is what a limit lets pass from the beginning of its tick until now. */
@@ -163,7 +163,7 @@ static __always_inline void repay(struct budget *b, __u64 allowed, __u64 bytes)
 	else if (sent < slack)
 		trim -= (slack - sent) * ONE / b->limit / 4;
 	if (b->excess > first)
-		trim += (b->excess - first) * ONE / b->limit;
+		trim += least(b->excess - first, 3 * (b->limit / 32)) * ONE / b->limit;
 	b->sent = sent;
 	b->trim = trim;
 }

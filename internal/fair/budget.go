@@ -221,11 +221,11 @@ func (b *Budget) Binds(now uint64) bool {
 
 // overdraw adds what was sent to what first segments owe, where the limit allowed so many bytes. What passes exactly at the limit
 // takes nothing off it, so a 128th of the limit is forgotten: those who come later do not have to pay for ever. So is what is beyond
-// 3/32 s more than they may take, of which everybody repays some.
+// 3/32 s more than they may take, but not of what one connection may have sent last.
 func (b *Budget) overdraw(allowed uint64) {
 	excess := b.excess + b.bytes
 	excess -= min(allowed+allowed/128, excess)
-	b.excess = min(excess, b.atFirst()+3*b.slack())
+	b.excess = min(excess, b.atFirst()+max(3*b.slack(), Newcomer))
 }
 
 // repay steers by the sum of what was sent, where the limit allowed so many bytes:
@@ -243,6 +243,6 @@ func (b *Budget) repay(allowed uint64) {
 		b.Trim -= (slack - sent) * One / b.Limit / 4
 	}
 	if first := b.atFirst(); b.excess > first {
-		b.Trim += (b.excess - first) * One / b.Limit
+		b.Trim += min(b.excess-first, 3*b.slack()) * One / b.Limit
 	}
 }

@@ -16,18 +16,36 @@ func TestFirstSegmentsKeepTheLimit(t *testing.T) {
 		now, passed, last, f := start, uint64(0), uint64(0), Flow{}
 		for range rapid.IntRange(1, 1000).Draw(t, "packets") {
 			now += rapid.Uint64Range(0, b.Tick*rapid.SampledFrom([]uint64{1, 1, 1, 100}).Draw(t, "ticks")).Draw(t, "pause")
-			wire := legalPacket.Draw(t, "wire")
+			wire := min(legalPacket.Draw(t, "wire"), max(3*b.slack(), Newcomer)) // of a connection that has not sent ten segments yet
 			if !b.Crowded(now) {
 				b.Packet(&f, now, wire)
 				passed, last = passed+wire, wire
 			}
 		}
-		most := over(product(b.Limit, now-start), second).Uint64()
+		span := now - (start - start%b.Tick) // the tick of the first packet has begun before it
+		most := over(product(b.Limit, span), second).Uint64()
 		// The grain of times in a tick is a microsecond.
 		if most += most/128 + b.atFirst() + b.Limit/1_000_000 + 2; passed-last > most {
-			t.Fatalf("%d bytes passed before the last packet in %d ns, the most is %d", passed-last, now-start, most)
+			t.Fatalf("%d bytes passed before the last packet in %d ns, the most is %d", passed-last, span, most)
 		}
 	})
+}
+
+// TestConnectionsOneAfterTheOther has each send its ten segments in one piece, as soon as that may pass.
+func TestConnectionsOneAfterTheOther(t *testing.T) {
+	const span = 100 * second
+	for _, limit := range []uint64{8_000, 42_000, 125_000, 160_000, 1_250_000} { // bytes/s
+		b, passed := NewBudget(limit, 0), uint64(0)
+		for now := uint64(0); now < span; now += second / 1000 {
+			if !b.Crowded(now) {
+				b.Packet(new(Flow), now, Newcomer)
+				passed += Newcomer
+			}
+		}
+		if most := limit*span/second + limit*span/second/128 + b.atFirst() + Newcomer; passed > most {
+			t.Errorf("%d bytes passed below %d bytes/s, the most is %d", passed, limit, most)
+		}
+	}
 }
 
 // TestFirstSegmentsPass has connections begin together: 32, and more where these are less of the limit than the 388 ms that they are
