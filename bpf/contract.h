@@ -414,7 +414,8 @@ struct paced {
 	__u32 in_round; /* bytes on the wire that came in it */
 	__u16 fills;   /* half of what it asks for came in the last one, or more */
 	__u16 rested;  /* nothing of what it answers waited when it was last asked, and link_egress did not ask again (rests.h) */
-	__u64 rests;   /* until which jiffy its window is left alone: it may have more than TCP asks for */
+	__u64 rests;   /* until which jiffy its window is left alone, as it may have more than TCP asks for, or its pace */
+	__u64 asked;   /* and that until so many of its bytes are acknowledged */
 	struct stake stakes[STAKES];
 };
 
@@ -518,7 +519,7 @@ _Static_assert(sizeof(struct departing) == 8, "departing");
 _Static_assert(sizeof(struct departure) == 96, "departure");
 _Static_assert(sizeof(struct turn) == 24, "turn");
 _Static_assert(sizeof(struct stake) == 16 + 88, "stake");
-_Static_assert(sizeof(struct paced) == 192 + STAKES * 104, "paced");
+_Static_assert(sizeof(struct paced) == 200 + STAKES * 104, "paced");
 _Static_assert(sizeof(struct bound) == 24, "bound");
 _Static_assert(sizeof(struct pool) == 72, "pool");
 _Static_assert(sizeof(struct holding) == 80, "holding");

@@ -3,7 +3,7 @@
  * pace: tells TCP at which rate a connection below a limit may send.
  *
  * It runs when a connection of the scope's cgroup is established and whenever TCP has measured a round trip,
- * which may be with each packet: so it looks once in 250 us at most. limit knows the share; this is where a
+ * which may be with each packet: so it looks once in what the share gives in 244 us, or in a jiffy. limit knows the share; this is where a
  * program may set it. An application's own pace is kept where it is smaller, and is put back when the
  * connection is below no limit any more.
  *
@@ -23,6 +23,11 @@
 
 /* Who hears of its peer so soon can be paced as soon as its limits bind it, us. */
 #define SOON 4000
+
+/* Who has its share is not looked at again in a jiffy before so much of it is acknowledged, as a shift of a second: 244 us. */
+#define SPARED 12
+/* And before so many bytes are, if that is less, where it runs free: it is not held to a share yet. */
+#define SPARED_FREE (16 << 10)
 
 static __always_inline void give(struct bpf_sock_ops *ops, struct paced *p, __u32 pace)
 {
@@ -59,28 +64,41 @@ static __always_inline bool runs_free(struct paced *p, struct tcp_sock *tp, stru
 	return near && (!p->pace || p->pace == p->own) && !l->binds;
 }
 
+/*
+ * left_alone says whether the last look at a connection will do. A newcomer is looked at each time: it is told at once how many
+ * there are beside it. Nothing is asked for here that lies elsewhere than in what is kept of the connection: to be led to TCP's own
+ * clock takes as long as all else.
+ */
+static __always_inline bool left_alone(struct paced *p, struct bpf_sock_ops *ops)
+{
+	return p->pace && p->sent >= NEWCOMER && bpf_jiffies64() < p->rests && ops->bytes_acked < p->asked;
+}
+
+/* leave_alone leaves a connection alone until the jiffy ends, or so many bytes more are acknowledged. */
+static __always_inline void leave_alone(struct paced *p, struct bpf_sock_ops *ops, __u64 bytes)
+{
+	p->rests = bpf_jiffies64() + 1;
+	p->asked = ops->bytes_acked + bytes;
+}
+
 static __always_inline void set_pace(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct leave leave = {};
-	__u64 pace;
+	__u64 pace, spared;
 	struct paced *p;
 	struct tcp_sock *tp;
 	__u32 found;
-	__u64 now;
 	bool anew;
 
 	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
-	if (!p)
+	if (!p || left_alone(p, ops))
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return;
-	now = tp->tcp_clock_cache;
-	if (p->pace && p->sent >= NEWCOMER && now < p->heard + SELDOM)
-		return;
 	p->window = (__u64)ops->srtt_us / 8 * MICROSECOND;
-	p->heard = now;
+	p->heard = tp->tcp_clock_cache;
 	p->full = tp->mss_cache;
 	if (p->pace)
 		p->unpaced = 0;
@@ -91,9 +109,13 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 		put_back(ops, p);
 		return;
 	}
+	spared = leave.share >> SPARED;
 	pace = least(most(payload(p, leave.share, least(leave.share, MAX_PACE)), 1), p->own);
-	if (runs_free(p, tp, &leave))
+	if (runs_free(p, tp, &leave)) {
+		spared = least(spared, SPARED_FREE);
 		pace = p->own;
+	}
+	leave_alone(p, ops, spared);
 	anew = !p->pace || found != p->pace || p->limits != leave.limits || !still(p->pace, pace);
 	cut_paces(p, anew || pace == p->own ? 0 : leave.keeps);
 	if (pace == p->own)

@@ -13,12 +13,6 @@
 /* Payload of a full segment of MTU 1500 with timestamps. */
 #define FULL_SEGMENT 1448
 
-/*
- * For so long, ns, a connection that has its share is not looked at again: shares change by the tick. But a newcomer is
- * told at once how many there are beside it.
- */
-#define SELDOM (250 * MICROSECOND)
-
 /* budget_in is the budget that a stake is in, while that is the same limit. */
 static __always_inline struct budget *budget_in(struct stake *s)
 {

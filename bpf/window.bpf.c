@@ -29,7 +29,8 @@
 /* The most of their share that neighbours may have on its way while a limit is not reached, ns. */
 #define LEAD (10 * LAG)
 
-/* So many times a round trip a window is looked at anew, and not oftener than SELDOM. */
+/* So many times a round trip a window is looked at anew, but not within SELDOM, ns, unless it is a newcomer's: shares change by the tick. */
+#define SELDOM (250 * MICROSECOND)
 #define OFTEN 8
 
 /* round_trip is what the receiver knows of it, ns: from its own data, or the peer's. */

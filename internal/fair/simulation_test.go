@@ -17,7 +17,9 @@ const (
 	jiffyRoom     = second >> 12          // of a share, on a tab that is charged at the end of a jiffy, ns
 	timerSlack    = 20 * time.Microsecond // by which timers and softirqs are late
 	soonPaced     = 4_000_000             // the longest round trip of who need not be paced before its limit binds it, ns
-	seldom        = 250_000               // from one look at a flow to the next at least, ns, but for newcomers
+	seldom        = second >> 12          // of its share, before a flow is looked at again in a jiffy, ns
+	seldomFree    = 16 << 10              // bytes, where it runs free
+	longestJiffy  = 10_000_000            // of any kernel, ns
 	unpaced       = 100 << 30             // what TCP sends by itself, bytes/s
 )
 
@@ -31,13 +33,14 @@ type sender struct {
 	phase  uint64  // by which it is ahead of others, ns
 	rtt    uint64  // ns
 	pace   uint64  // bytes/s of payload
-	heard  uint64  // when that was found, ns
-	cwnd   uint64  // segments
-	flight uint64  // segments
-	widest uint64  // largest flight so far, segments
-	sent   uint64  // segments
-	total  uint64  // bytes on the wire
-	next   uint64  // earliest time of the next packet, ns
+	rests  uint64  // until when that is left alone, ns, while fewer of its bytes are acknowledged than
+	asked  uint64
+	cwnd   uint64 // segments
+	flight uint64 // segments
+	widest uint64 // largest flight so far, segments
+	sent   uint64 // segments
+	total  uint64 // bytes on the wire
+	next   uint64 // earliest time of the next packet, ns
 	on     bool
 	paced  bool // by us: it never is any more as if it had not been
 	armed  bool // a timer will wake it
@@ -170,19 +173,22 @@ func (s *simulation) arm(f *sender, when uint64) {
 
 // setPace does what the programs do at each round trip that TCP measures.
 func (s *simulation) setPace(f *sender) {
-	if f.total >= Newcomer && s.now < f.heard+seldom {
+	acknowledged := (f.sent - f.flight) * mss
+	if f.total >= Newcomer && s.now < f.rests && acknowledged < f.asked {
 		return
 	}
-	f.heard = s.now
 	rate := f.in.Pace(&f.Flow)
 	if g := s.below[f]; g != nil {
 		g.Window = f.Window
 		rate = min(rate, s.inner.Pace(g))
 	}
+	f.rests = (s.now/longestJiffy + 1) * longestJiffy
+	f.asked = acknowledged + rate*seldom/second
 	f.pace = max(rate*mss/Segment, 1)
 	f.paced = f.paced || f.in.Binds(s.now) || s.below[f] != nil || f.rtt > soonPaced
 	if !f.paced {
 		f.pace = unpaced
+		f.asked = min(f.asked, acknowledged+seldomFree)
 	}
 }
 

@@ -114,6 +114,7 @@ type tcpMemoryPaced struct {
 	Fills      uint16
 	Rested     uint16
 	Rests      uint64
+	Asked      uint64
 	Stakes     [28]struct {
 		_       structs.HostLayout
 		Budget  uint16
