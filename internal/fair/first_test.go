@@ -8,24 +8,27 @@ import (
 )
 
 // TestFirstSegmentsKeepTheLimit lets first segments pass at any times while they may: that is never more than the limit and a 128th
-// of it gives in that time, what they may take at once, and the last packet.
+// of it gives in that time, what they may take at once, the last packet, and what others are longer than is kept in mind.
 func TestFirstSegmentsKeepTheLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := NewBudget(rapid.Uint64Range(MinLimit, MaxLimit).Draw(t, "limit"), 0)
 		start := rapid.Uint64Range(0, MaxTime/2).Draw(t, "start")
 		now, passed, last, f := start, uint64(0), uint64(0), Flow{}
+		kept, forgotten := max(3*b.slack(), Newcomer), uint64(0) // of one packet
+		longest := rapid.SampledFrom([]uint64{kept, MaxPacket}).Draw(t, "longest")
 		for range rapid.IntRange(1, 1000).Draw(t, "packets") {
 			now += rapid.Uint64Range(0, b.Tick*rapid.SampledFrom([]uint64{1, 1, 1, 100}).Draw(t, "ticks")).Draw(t, "pause")
-			wire := min(legalPacket.Draw(t, "wire"), max(3*b.slack(), Newcomer)) // of a connection that has not sent ten segments yet
+			wire := min(legalPacket.Draw(t, "wire"), longest)
 			if !b.Crowded(now) {
 				b.Packet(&f, now, wire)
 				passed, last = passed+wire, wire
+				forgotten += wire - min(wire, kept)
 			}
 		}
 		span := now - (start - start%b.Tick) // the tick of the first packet has begun before it
 		most := over(product(b.Limit, span), second).Uint64()
 		// The grain of times in a tick is a microsecond.
-		if most += most/128 + b.atFirst() + b.Limit/1_000_000 + 2; passed-last > most {
+		if most += most/128 + b.atFirst() + forgotten + b.Limit/1_000_000 + 2; passed-last > most {
 			t.Fatalf("%d bytes passed before the last packet in %d ns, the most is %d", passed-last, span, most)
 		}
 	})
