@@ -31,10 +31,15 @@ const volatile bool no_queue;
 /* The budgets of this link's own limits, the one of packets above the other; 0: none. */
 const volatile __u32 own_budgets;
 
-/* The answers of some contract wait. */
-const volatile bool answers;
+/* Whether answers wait in a queue of ours. Where none does, a packet is not even asked where it comes from. */
+enum waits {
+	NONE_WAIT,
+	OTHERS_WAIT,  /* none that leaves by this link now, but there is where to: one may come back */
+	ANSWERS_WAIT, /* those of some contract */
+};
+const volatile enum waits waits;
 
-/* The device by which comes back what has waited in a queue of ours; 0: there is none. */
+/* The device by which that comes back; 0: there is none. */
 const volatile __u32 come_back;
 
 /* Go on to the next program: Weir never decides the packet's fate here. */
@@ -224,7 +229,7 @@ static __always_inline bool pass_resting(struct __sk_buff *skb)
 	struct contract *c;
 	__u32 id;
 
-	if (!r || has_waited(skb))
+	if (!r)
 		return false;
 	id = r->contract;
 	c = bpf_map_lookup_elem(&contracts, &id);
@@ -242,17 +247,20 @@ int link_egress(struct __sk_buff *skb)
 	struct verdict v;
 	struct known *at;
 	__u32 id, now = NO_EDITION;
+	enum waits may = waits;
 
-	if (answers && pass_resting(skb))
-		return NEXT;
+	if (may != NONE_WAIT) {
+		if (has_waited(skb))
+			return NEXT;
+		if (may == ANSWERS_WAIT && pass_resting(skb))
+			return NEXT;
+	}
 	at = known_to(skb);
 	if (keeps_shortcuts && at) {
 		now = edition;
 		if (short_cut(skb, at, now))
 			return NEXT;
 	}
-	if (has_waited(skb))
-		return NEXT;
 	v = resolve(skb, at);
 	id = v.contract;
 	c = bpf_map_lookup_elem(&contracts, &id);

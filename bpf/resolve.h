@@ -193,15 +193,14 @@ static __always_inline struct known *known_to(struct __sk_buff *skb)
  */
 static __always_inline struct verdict resolve(struct __sk_buff *skb, struct known *at)
 {
-	struct verdict v = {};
+	struct verdict v;
 	bool one;
 
-	if (!skb->sk) {
-		v.contract = contract_of_headers(skb);
-		return v;
-	}
-	if (at)
-		v = remembered(at);
+	if (!skb->sk)
+		return (struct verdict){ .contract = contract_of_headers(skb) };
+	if (!at)
+		return found(skb);
+	v = remembered(at);
 	if (v.generation != generation) {
 		v = found(skb);
 	} else if (where(v) != EVERY_LINK) {

@@ -144,13 +144,24 @@ func (g *Generation) egressOf(number linkEgressLinkNumber, rules plan.Rules, l p
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits() || g.later || departs(rules, l)),
 		spec.Variables[linkEgressVarOwnBudgets].Set(own),
 		spec.Variables[linkEgressVarKeepsShortcuts].Set(keepsShortcuts(l, own)),
-		spec.Variables[linkEgressVarAnswers].Set(answers(l)),
+		spec.Variables[linkEgressVarWaits].Set(waits(l, g.waiting.Back)),
 		spec.Variables[linkEgressVarComeBack].Set(uint32(g.waiting.Back)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set link_egress: %w", err)
 	}
 	return spec, nil
+}
+
+// waits says whether answers wait on a link, or may come back to it by a device, as link_egress has it.
+func waits(l plan.LinkRules, back int) linkEgressWaits {
+	switch {
+	case answers(l):
+		return linkEgressWaitsANSWERS_WAIT
+	case back != 0:
+		return linkEgressWaitsOTHERS_WAIT
+	}
+	return linkEgressWaitsNONE_WAIT
 }
 
 // answers reports whether the answers of some contract wait on a link. Of limits that come later its program asks more for each answer.

@@ -299,6 +299,14 @@ type linkEgressTuple struct {
 	Fields uint32
 }
 
+type linkEgressWaits uint32
+
+const (
+	linkEgressWaitsNONE_WAIT    linkEgressWaits = 0
+	linkEgressWaitsOTHERS_WAIT  linkEgressWaits = 1
+	linkEgressWaitsANSWERS_WAIT linkEgressWaits = 2
+)
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -319,7 +327,6 @@ const (
 	linkEgressMapVerdicts       = "verdicts"
 	linkEgressMapWindows        = "windows"
 	linkEgressProgLinkEgress    = "link_egress"
-	linkEgressVarAnswers        = "answers"
 	linkEgressVarBucketMask     = "bucket_mask"
 	linkEgressVarComeBack       = "come_back"
 	linkEgressVarDscpMatters    = "dscp_matters"
@@ -333,6 +340,7 @@ const (
 	linkEgressVarOwnBudgets     = "own_budgets"
 	linkEgressVarThisLink       = "this_link"
 	linkEgressVarTupleCount     = "tuple_count"
+	linkEgressVarWaits          = "waits"
 )
 
 // loadLinkEgress returns the embedded CollectionSpec for linkEgress.
@@ -405,7 +413,6 @@ type linkEgressMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressVariableSpecs struct {
-	Answers        *ebpf.VariableSpec `ebpf:"answers"`
 	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
 	ComeBack       *ebpf.VariableSpec `ebpf:"come_back"`
 	DscpMatters    *ebpf.VariableSpec `ebpf:"dscp_matters"`
@@ -419,6 +426,7 @@ type linkEgressVariableSpecs struct {
 	OwnBudgets     *ebpf.VariableSpec `ebpf:"own_budgets"`
 	ThisLink       *ebpf.VariableSpec `ebpf:"this_link"`
 	TupleCount     *ebpf.VariableSpec `ebpf:"tuple_count"`
+	Waits          *ebpf.VariableSpec `ebpf:"waits"`
 }
 
 // linkEgressObjects contains all objects after they have been loaded into the kernel.
@@ -482,7 +490,6 @@ func (m *linkEgressMaps) Close() error {
 //
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressVariables struct {
-	Answers        *ebpf.Variable `ebpf:"answers"`
 	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
 	ComeBack       *ebpf.Variable `ebpf:"come_back"`
 	DscpMatters    *ebpf.Variable `ebpf:"dscp_matters"`
@@ -496,6 +503,7 @@ type linkEgressVariables struct {
 	OwnBudgets     *ebpf.Variable `ebpf:"own_budgets"`
 	ThisLink       *ebpf.Variable `ebpf:"this_link"`
 	TupleCount     *ebpf.Variable `ebpf:"tuple_count"`
+	Waits          *ebpf.Variable `ebpf:"waits"`
 }
 
 // linkEgressPrograms contains all programs after they have been loaded into the kernel.

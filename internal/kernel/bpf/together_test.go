@@ -86,8 +86,8 @@ func TestInstructions(t *testing.T) {
 		begin func(testing.TB) round
 		want  costs
 	}{
-		{"a datagram", sent("udp4", 0, false), costs{perPacket: 155}},
-		{"a datagram below a limit", sent("udp4", 1, false), costs{perPacket: 224}},
+		{"a datagram", sent("udp4", 0, false), costs{perPacket: 152}},
+		{"a datagram below a limit", sent("udp4", 1, false), costs{perPacket: 218}},
 		{"a datagram below four", sent("udp4", togetherMost, false), costs{perPacket: 454}},
 		{"a datagram by its shortcut", sent("udp4", 0, true), costs{perPacket: 118}},
 		{"a datagram by its shortcut, below a limit", sent("udp4", 1, true), costs{perPacket: 142}},
@@ -98,9 +98,9 @@ func TestInstructions(t *testing.T) {
 		{"an answer to TCP below a limit", answered(1), costs{perAnswered: 115}},
 		{"an answer to TCP below four", answered(togetherMost), costs{perAnswered: 120}},
 		{"a datagram received below a limit", received("udp4", 1), costs{perPacket: 250}},
-		{"a datagram received below four", received("udp4", togetherMost), costs{perPacket: 427}},
+		{"a datagram received below four", received("udp4", togetherMost), costs{perPacket: 416}},
 		{"TCP received below a limit", received("tcp4", 1), costs{perPacket: 226, perAnswer: 184}},
-		{"TCP received below four", received("tcp4", togetherMost), costs{perPacket: 338, perAnswer: 184}},
+		{"TCP received below four", received("tcp4", togetherMost), costs{perPacket: 321, perAnswer: 184}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			took := inRounds(c.begin(t))
