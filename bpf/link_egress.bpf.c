@@ -34,7 +34,7 @@ const volatile __u32 own_budgets;
 /* Whether answers wait in a queue of ours. Where none does, a packet is not even asked where it comes from. */
 enum waits {
 	NONE_WAIT,
-	OTHERS_WAIT,  /* none that leaves by this link now, but there is where to: one may come back */
+	OTHERS_WAIT,  /* none by this link now, but there is such a queue, from which some may come back */
 	ANSWERS_WAIT, /* those of some contract */
 };
 const volatile enum waits waits;
