@@ -140,17 +140,6 @@ struct tab {
 	__u32 held;	/* of the bytes, those of packets that may be held: not those that are bare */
 };
 
-/*
- * Editions of what a link's contracts mean are multiples of 1 << EDITION_SHIFT, which leaves room for a priority. They are above
- * all times: 1 << 59 ns, shifted by 32.
- */
-enum edition {
-	EDITION_SHIFT = 5,
-	EDITION_KEEP = (1 << EDITION_SHIFT) - 1, /* as a priority: what others gave the packet is left */
-	NO_EDITION = 1 << 29,			 /* the link has none, for good or for now */
-	FIRST_EDITION = 1 << 30,
-};
-
 /* How many workloads above a socket's own bind it. */
 #define ABOVE 3
 
@@ -164,20 +153,9 @@ struct above {
 /* What is known of a socket. With what comes before it in the kernel it fills one line of memory. */
 struct known {
 	struct verdict verdict;
-	union {
-		struct tab tab; /* of a connection */
-		struct {
-			__u64 none;
-			/*
-			 * Of a socket of UDP's: all that its packets need on one link, where that is little. The edition and the
-			 * priority, 32 bits; the budget, 16; the contract. It stands where a tab has a time, which no edition looks
-			 * like. Programs of two links may leave it at once, so it is read and written whole.
-			 */
-			__u64 shortcut;
-		};
-	};
+	struct tab tab; /* of a connection */
 	struct above above;
-	__u32 pad;
+	__u32 calm; /* its limits are far from reached, so that what goes on its tab may lie on others meanwhile (rests.h) */
 };
 
 /*
@@ -508,7 +486,6 @@ _Static_assert(sizeof(struct exe) == 16, "exe");
 _Static_assert(sizeof(struct verdict) == 8, "verdict");
 _Static_assert(sizeof(struct tab) == 32, "tab");
 _Static_assert(sizeof(struct known) == 56, "known");
-_Static_assert(NO_EDITION > 1ULL << (59 - 32), "edition");
 _Static_assert(sizeof(struct tuple) == 20, "tuple");
 _Static_assert(sizeof(struct flow_key) == 24, "flow_key");
 _Static_assert(sizeof(struct counter) == 16, "counter");

@@ -36,6 +36,8 @@
 
 /* The most that a connection of this host sends before it is paced, or never will be. */
 #define UNPACED (1 << 16)
+/* Of what has sent so much little would be missed. */
+#define STEADY (1 << 20)
 /* Without word for longer, somebody has ended what pace asked TCP for. */
 #define DEAF (60 * SECOND)
 /* Of so many of its latest segments a connection knows the mean. */
@@ -400,6 +402,23 @@ static __always_inline void take_tab(struct tab *t, struct paced *p, struct load
 	p->sent += t->bytes;
 }
 
+/* far_off says that less than half of what a limit lets through is used. */
+static __always_inline bool far_off(struct budget *b) { return b && load_of(b) < b->unit / 2; }
+
+/* has_calm says whether a connection has sent enough to be spared, and its limits are far from reached. Their numbers are told, and few. */
+static __always_inline bool has_calm(struct paced *p, struct load *l)
+{
+	__u32 i;
+
+	if (p->sent < STEADY)
+		return false;
+	for (i = 0; i <= ABOVE && l->budgets[i]; i++) {
+		if (!far_off(at(l, i)))
+			return false;
+	}
+	return true;
+}
+
 /* settle_tab charges what is on a connection's tab with its packet. Its first packets go on none. */
 static __always_inline void settle_tab(struct bpf_sock *sk, struct paced *p, struct load *l, __u64 now)
 {
@@ -408,7 +427,8 @@ static __always_inline void settle_tab(struct bpf_sock *sk, struct paced *p, str
 	if (!k)
 		return;
 	take_tab(&k->tab, p, l);
-	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now + MOMENT, p->pace >> MOMENTS, p->sent);
+	k->calm = has_calm(p, l);
+	open_tab(&k->tab, p->sent < NEWCOMER ? 0 : l->tab, now + MOMENT, p->pace >> MOMENTS, k->calm ? p->sent >> AT_ONCE : p->sent);
 }
 
 /*

@@ -17,7 +17,6 @@
 #include "plain.h"
 #include "resolve.h"
 #include "rests.h"
-#include "shortcut.h"
 
 /*
  * The classes of our own HTB have this many leaves, less one: link_egress adds
@@ -31,15 +30,7 @@ const volatile bool no_queue;
 /* The budgets of this link's own limits, the one of packets above the other; 0: none. */
 const volatile __u32 own_budgets;
 
-/* Whether answers wait in a queue of ours. Where none does, a packet is not even asked where it comes from. */
-enum waits {
-	NONE_WAIT,
-	OTHERS_WAIT,  /* none by this link now, but there is such a queue, from which some may come back */
-	ANSWERS_WAIT, /* those of some contract */
-};
-const volatile enum waits waits;
-
-/* The device by which that comes back; 0: there is none. */
+/* The device by which comes back what has waited in a queue of ours; 0: there is none. */
 const volatile __u32 come_back;
 
 /* Go on to the next program: Weir never decides the packet's fate here. */
@@ -114,82 +105,100 @@ static __always_inline bool owes(struct __sk_buff *skb, struct verdict v, struct
 	return !at || !on_tab(&at->tab, all_of(b), sent_at(skb), skb->wire_len, skb->gso_segs);
 }
 
-/* short_cut sees to a packet of a socket that keeps a shortcut which holds, and says whether it did. */
-static __always_inline bool short_cut(struct __sk_buff *skb, struct known *at, __u32 now)
-{
-	__u64 shortcut = *(volatile __u64 *)&at->shortcut;
-	__u32 priority = priority_in(shortcut, now), budget = budget_in(shortcut);
-	struct verdict v = { .contract = contract_in(shortcut), .link = DATAGRAMS };
-	struct budgets_of b = { .of[0] = budget };
+/* What is known of a packet. */
+struct seen {
+	struct verdict v;
+	struct contract *c;
+	struct known *at;
+	struct resting *place; /* where it stands that its socket rests, or may; NULL: nowhere */
+	__u32 key;	       /* by which that was found */
+};
 
-	if (priority > EDITION_KEEP)
-		return false;
-	if (priority != EDITION_KEEP)
-		skb->priority = priority;
-	count(skb, v.contract);
-	if (budget && owes(skb, v, at, &b))
-		tell(skb, v, budget, 0, 0);
-	return true;
-}
+/* key_of is the hash that its socket has given a packet: those that are connected have one, drawn at random. */
+static __always_inline __u32 key_of(struct __sk_buff *skb, struct bpf_sock *sk) { return skb->hash ? skb->hash : ports_of(sk); }
 
-/* resting_of is what is noted of a packet's connection, if that rests. */
-static __always_inline struct resting *resting_of(struct __sk_buff *skb)
+/*
+ * leave_resting notes until the next jiffy that a packet's socket rests, where all its packets have that verdict. What it sends goes on
+ * its tab there, if it has one.
+ */
+static __always_inline void leave_resting(struct __sk_buff *skb, struct seen *s, struct tab *on)
 {
+	struct resting *r = s->place;
 	struct bpf_sock *sk = skb->sk;
-	__u32 ports = sk ? ports_of(sk) : 0;
-	struct resting *r = sk ? place_of(ports) : NULL;
 
-	return r && rests(r, sk, ports) ? r : NULL;
-}
-
-/* leave_resting notes until the next jiffy that a packet's connection rests, where it does and all its packets have that verdict. */
-static __always_inline void leave_resting(struct __sk_buff *skb, struct verdict v, __u32 how)
-{
-	struct bpf_sock *sk = skb->sk;
-	struct resting *r;
-	__u32 ports;
-
-	if (how != RESTS || !sk || (where(v) != EVERY_LINK && where(v) != this_link))
+	if (!r || !sk || !s->c || is_taken(r) || (where(s->v) != EVERY_LINK && where(s->v) != this_link))
 		return;
-	ports = ports_of(sk);
-	r = place_of(ports);
-	if (r)
-		let_rest(r, sk, ports, v.contract);
+	let_rest(r, sk, s->key);
+	r->contract = s->v.contract;
+	r->together = s->c->together;
+	r->limited = s->c->limited & ~ANSWERS;
+	r->datagrams = !!(s->v.link & DATAGRAMS);
+	r->tab = *on;
 }
 
-/* answer_with is answer, of what is no datagram. */
+/*
+ * answer_with is answer, of what is no datagram. Where nothing may wait a socket rests that keeps its verdict itself, since
+ * then that is for all its packets.
+ */
 static __always_inline __u32 answer_with(struct __sk_buff *skb, struct verdict v, __u32 limited)
 {
-	return limited & ANSWERS && !(v.link & DATAGRAMS) ? answer(skb) : 0;
+	if (limited & ANSWERS && !(v.link & DATAGRAMS))
+		return answer(skb);
+	return v.generation == generation ? RESTS : 0;
+}
+
+/* charge_plain has a packet charged below some limits of one budget each, or none, and notes whether its socket rests. */
+static __always_inline void charge_plain(struct __sk_buff *skb, struct seen *s, struct budgets_of *b, __u32 how)
+{
+	struct tab on = { .in = all_of(b) };
+
+	if (on.in && owes(skb, s->v, s->at, b)) {
+		tell(skb, s->v, first_of(b), last_of(b), how & LINES_UP);
+		return;
+	}
+	if (how != RESTS || !s->place)
+		return;
+	if (on.in && !(s->v.link & DATAGRAMS)) {
+		if (!s->at || !s->at->calm)
+			return;
+		lend_tab(&s->at->tab, &on);
+	}
+	leave_resting(skb, s, &on);
 }
 
 /* pass_nested is pass for a packet that other limits than its own contract's may hold, or several of that. */
-static __always_inline __u32 pass_nested(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
+static __always_inline __u32 pass_nested(struct __sk_buff *skb, struct seen *s)
 {
-	struct above above = bound_above(skb, at, v);
+	struct above above = bound_above(skb, s->at, s->v);
 	struct budgets_of b = {};
 	__u32 limited, how;
-	bool are_plain = all_plain(c, &above, &b, &limited);
+	bool are_plain = all_plain(s->c, &above, &b, &limited);
 
-	how = answer_with(skb, v, limited);
+	how = answer_with(skb, s->v, limited);
 	if (own_budgets || !are_plain)
-		hand(skb, v, c && c->limited, &above, how & LINES_UP);
-	else if (!all_of(&b))
-		leave_resting(skb, v, how);
-	else if (owes(skb, v, at, &b))
-		tell(skb, v, first_of(&b), last_of(&b), how & LINES_UP);
+		hand(skb, s->v, s->c && s->c->limited, &above, how & LINES_UP);
+	else
+		charge_plain(skb, s, &b, how);
 	return how & LINES_UP;
 }
 
-/* pass_one is pass for a packet that one budget of its contract may hold, and nothing else. */
-static __always_inline __u32 pass_one(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
+/* pass_one is pass for a packet that one budget of its contract may hold, if it has one, and nothing else. */
+static __always_inline __u32 pass_one(struct __sk_buff *skb, struct seen *s)
 {
-	__u32 lines_up = answer_with(skb, v, c->limited) & LINES_UP;
-	struct budgets_of b = { .of[0] = c->together };
+	__u32 limited = s->c->limited, how = answer_with(skb, s->v, limited);
+	struct budgets_of b = { .of[0] = limited & HAS_ONE ? s->c->together : 0 };
 
-	if (owes(skb, v, at, &b))
-		tell(skb, v, c->together, 0, lines_up);
-	return lines_up;
+	charge_plain(skb, s, &b, how);
+	return how & LINES_UP;
+}
+
+/* rest_unlimited notes that the socket of a packet rests that is below no limit. */
+static __always_inline void rest_unlimited(struct __sk_buff *skb, struct seen *s)
+{
+	struct tab none = {};
+
+	if (s->place && s->v.generation == generation)
+		leave_resting(skb, s, &none);
 }
 
 /*
@@ -197,15 +206,17 @@ static __always_inline __u32 pass_one(struct __sk_buff *skb, struct verdict v, s
  * is told these, and need not look; and a datagram that is paid already, or what goes on its connection's tab, need
  * not even go there. It returns whether the packet is to wait, LINES_UP or 0.
  */
-static __always_inline __u32 pass(struct __sk_buff *skb, struct verdict v, struct contract *c, struct known *at)
+static __always_inline __u32 pass(struct __sk_buff *skb, struct seen *s)
 {
-	if (!(v.link & NESTED) && !own_budgets) {
-		if (!c || !c->limited)
+	if (!limits || (!(s->v.link & NESTED) && !own_budgets)) {
+		if (!limits || !s->c || !s->c->limited) {
+			rest_unlimited(skb, s);
 			return 0;
-		if (c->limited & HAS_ONE)
-			return pass_one(skb, v, c, at);
+		}
+		if (s->c->limited & HAS_ONE || s->c->limited == ANSWERS)
+			return pass_one(skb, s);
 	}
-	return pass_nested(skb, v, c, at);
+	return pass_nested(skb, s);
 }
 
 /* prioritize writes a packet's priority, as its contract has it. */
@@ -222,53 +233,75 @@ static __always_inline void prioritize(struct __sk_buff *skb, struct contract *c
 /* has_waited says whether a packet comes back from a queue of ours, and is counted and charged. */
 static __always_inline bool has_waited(struct __sk_buff *skb) { return come_back && skb->ingress_ifindex == come_back; }
 
-/* pass_resting sees to a packet of a connection that rests, while its contract has nothing else for it, and says whether it did. */
-static __always_inline bool pass_resting(struct __sk_buff *skb)
+/* settles says whether a packet of a socket that rests below limits is paid already, or goes on the tab, and sees to that. */
+static __always_inline bool settles(struct __sk_buff *skb, struct resting *r)
 {
-	struct resting *r = resting_of(skb);
-	struct contract *c;
-	__u32 id;
+	struct budgets_of b;
 
-	if (!r)
+	if (!r->datagrams)
+		return on_tab(&r->tab, r->tab.in, sent_at(skb), skb->wire_len, skb->gso_segs);
+	if (r->tab.in < 1 << 16)
+		return settled(r->tab.in, skb);
+	b = budgets_in(r->tab.in);
+	return all_settled(&b, skb->wire_len);
+}
+
+/*
+ * pass_resting sees to a packet of a socket that rests, while its contract is what it was and the packet is paid, or there is room on
+ * the tab, and says whether it did.
+ */
+static __always_inline bool pass_resting(struct __sk_buff *skb, struct resting *r)
+{
+	__u32 id = r->contract;
+	struct contract *c = bpf_map_lookup_elem(&contracts, &id);
+
+	if (!c || (c->limited & ~ANSWERS) != r->limited || c->together != r->together)
 		return false;
-	id = r->contract;
-	c = bpf_map_lookup_elem(&contracts, &id);
-	if (c && c->limited & ~ANSWERS)
+	if (r->tab.in && !settles(skb, r))
 		return false;
 	prioritize(skb, c);
 	count(skb, id);
 	return true;
 }
 
+/* collect adds what lies on the tab of a connection that rested to that of its socket. */
+static __always_inline void collect(struct __sk_buff *skb, struct seen *s)
+{
+	struct resting *r = s->place;
+	struct bpf_sock *sk = skb->sk;
+
+	if (!r->tab.bytes || !sk || !is_of(r, sk, s->key))
+		return;
+	s->at->tab.bytes += r->tab.bytes;
+	s->at->tab.segments += r->tab.segments;
+	end_tab(&r->tab);
+}
+
 SEC("tc")
 int link_egress(struct __sk_buff *skb)
 {
-	struct contract *c;
-	struct verdict v;
-	struct known *at;
-	__u32 id, now = NO_EDITION;
-	enum waits may = waits;
+	struct bpf_sock *sk = skb->sk;
+	struct seen s = {};
+	__u32 id, key;
 
-	if (may != NONE_WAIT) {
-		if (has_waited(skb))
+	if (has_waited(skb))
+		return NEXT;
+	if (sk) {
+		key = key_of(skb, sk);
+		s.place = place_of(key);
+		if (s.place && rests(s.place, sk, key) && pass_resting(skb, s.place))
 			return NEXT;
-		if (may == ANSWERS_WAIT && pass_resting(skb))
-			return NEXT;
+		s.key = key_of(skb, sk); /* as nothing has changed it yet; it need not be kept until here */
 	}
-	at = known_to(skb);
-	if (keeps_shortcuts && at) {
-		now = edition;
-		if (short_cut(skb, at, now))
-			return NEXT;
-	}
-	v = resolve(skb, at);
-	id = v.contract;
-	c = bpf_map_lookup_elem(&contracts, &id);
-	if (now != NO_EDITION)
-		leave_shortcut(at, v, c, now);
-	prioritize(skb, c);
+	s.at = known_to(skb);
+	if (s.place && s.at)
+		collect(skb, &s);
+	s.v = resolve(skb, s.at);
+	id = s.v.contract;
+	s.c = bpf_map_lookup_elem(&contracts, &id);
+	prioritize(skb, s.c);
 	count(skb, id);
-	if (limits && pass(skb, v, c, at))
+	if (pass(skb, &s))
 		return line_up(skb, NEXT);
 	return NEXT;
 }

@@ -12,6 +12,7 @@
  */
 #include "paces.h"
 #include "pieces.h"
+#include "rests.h"
 #include "shares.h"
 #include "words.h"
 
@@ -86,13 +87,25 @@ static __always_inline void set_pace(struct bpf_sock_ops *ops)
 	struct bpf_sock *sk = ops->sk;
 	struct leave leave = {};
 	__u64 pace, spared;
+	struct resting *r;
 	struct paced *p;
 	struct tcp_sock *tp;
-	__u32 found;
+	__u32 key, found;
 	bool anew;
 
-	p = sk ? bpf_sk_storage_get(&paces, sk, 0, 0) : NULL;
-	if (!p || left_alone(p, ops))
+	if (!sk)
+		return;
+	key = ports_of(sk);
+	r = place_of(key);
+	if (!r || (rests(r, sk, key) && ops->bytes_acked < r->asked))
+		return;
+	p = bpf_sk_storage_get(&paces, sk, 0, 0);
+	if (p ? left_alone(p, ops) : ops->bytes_acked >= NEWCOMER) {
+		let_rest(r, sk, key);
+		r->asked = p ? p->asked : -1;
+		return;
+	}
+	if (!p)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)

@@ -19,6 +19,9 @@ static __always_inline __u32 first_of(struct budgets_of *b) { return b->of[0] | 
 static __always_inline __u32 last_of(struct budgets_of *b) { return b->of[2] | (__u32)b->of[3] << 16; }
 static __always_inline __u64 all_of(struct budgets_of *b) { return tab_in(first_of(b), last_of(b)); }
 
+/* budgets_in is what a tab is in. */
+static __always_inline struct budgets_of budgets_in(__u64 in) { return (struct budgets_of){ .of = { in, in >> 16, in >> 32, in >> 48 } }; }
+
 /* limited_in is what of a contract counts for limits, and the budget of its bytes, if it has one. */
 static __always_inline __u32 limited_in(struct contract *c, __u16 *budget)
 {
@@ -46,6 +49,17 @@ static __always_inline bool all_plain(struct contract *own, struct above *above,
 	}
 	*limited = all;
 	return !(all & (HAS_MORE | HAS_WEIGHT | DEPARTS));
+}
+
+/* settled is all_settled of one budget. */
+static __always_inline bool settled(__u32 budget, struct __sk_buff *skb)
+{
+	__u64 *credit = credit_of(budget), wire = skb->wire_len;
+
+	if (!prepaid(credit, wire))
+		return false;
+	*credit -= wire;
+	return true;
 }
 
 /*

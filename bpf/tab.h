@@ -23,6 +23,8 @@
 #define RECEIVED_MOMENTS 12
 /* Who falls silent for good has been charged for all but such a part of what it sent, as a shift. */
 #define UNPAID 4
+/* On so many CPUs at once, as a shift, while it has calm. */
+#define AT_ONCE 2
 
 /* tab_in is what a tab is of: the numbers of a packet's budgets, the first two and the last. */
 static __always_inline __u64 tab_in(__u32 first, __u32 last) { return first | (__u64)last << 32; }
@@ -48,5 +50,15 @@ static __always_inline bool on_tab(struct tab *t, __u64 in, __u64 now, __u32 wir
 	t->segments += segments ? segments : 1;
 	return true;
 }
+
+/* lend_tab has what else fits on a tab go on another one, that is empty. */
+static __always_inline void lend_tab(struct tab *from, struct tab *to)
+{
+	to->ends = from->ends;
+	to->room = from->room - from->bytes;
+}
+
+/* end_tab has nothing more go on a tab, from which all has been taken. */
+static __always_inline void end_tab(struct tab *t) { t->bytes = t->segments = t->room = 0; }
 
 #endif

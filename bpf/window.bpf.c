@@ -164,20 +164,20 @@ static __always_inline void set_window(struct bpf_sock_ops *ops)
 	struct tcp_sock *tp;
 	struct paced *p;
 	bool anew, newcomer;
-	__u32 ports, found, narrow;
+	__u32 key, found, narrow;
 	__u64 now;
 
 	if (!sk)
 		return;
-	ports = ports_of(sk);
-	r = place_of(ports);
-	if (!r || rests(r, sk, ports))
+	key = ports_of(sk);
+	r = place_of(key);
+	if (!r || rests(r, sk, key))
 		return;
 	p = bpf_sk_storage_get(&windows, sk, 0, 0);
 	if (!p)
 		return;
 	if (bpf_jiffies64() < p->rests) {
-		let_rest(r, sk, ports, 0);
+		let_rest(r, sk, key);
 		return;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);

@@ -42,7 +42,7 @@ type meterKnown struct {
 		Contracts  [3]uint16
 		Pad        uint16
 	}
-	Pad uint32
+	Calm uint32
 }
 
 type meterOwned uint32

@@ -33,9 +33,9 @@ func (g *Generation) Herd(index int, to func(plan.ContractID) (priority uint32, 
 		for id := range herded {
 			herded[id] = before[id]
 		}
-		return g.edit(t, func() error { return fill(t.contracts, herded) })
+		return fill(t.contracts, herded)
 	}
-	if err := g.edit(t, func() error { return fill(t.contracts, herded) }); err != nil {
+	if err := fill(t.contracts, herded); err != nil {
 		return nil, fmt.Errorf("herd packets of link %d: %w", index, errors.Join(err, restore()))
 	}
 	return restore, nil

@@ -138,7 +138,7 @@ type limitKnown struct {
 		Contracts  [3]uint16
 		Pad        uint16
 	}
-	Pad uint32
+	Calm uint32
 }
 
 type limitMember struct {

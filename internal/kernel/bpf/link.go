@@ -20,7 +20,6 @@ import (
 type linkTables struct {
 	program             *ebpf.Program
 	contracts, counters *ebpf.Map
-	edition             *ebpf.Map     // of what the contracts mean
 	ingress             *ebpf.Program // nil where what arrives is not limited
 }
 
@@ -29,7 +28,6 @@ func (t linkTables) Close() {
 	t.program.Close()
 	t.contracts.Close()
 	t.counters.Close()
-	t.edition.Close()
 	t.ingress.Close()
 }
 
@@ -44,7 +42,6 @@ func (t linkTables) pin(dir string) error {
 		pin(t.program, filepath.Join(dir, programPin)),
 		pin(t.contracts, filepath.Join(dir, linkEgressMapContracts)),
 		pin(t.counters, filepath.Join(dir, linkEgressMapCounters)),
-		pin(t.edition, filepath.Join(dir, editionPin)),
 	)
 }
 
@@ -52,7 +49,6 @@ func (t linkTables) pin(dir string) error {
 const (
 	programPin = "program"
 	ingressPin = "ingress"
-	editionPin = "edition"
 )
 
 func (g *Generation) linkDir(index int) string {
@@ -77,9 +73,6 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fre
 	o := g.shared(spec)
 	spec.Maps[linkEgressMapContracts].MaxEntries = g.capacity
 	spec.Maps[linkEgressMapCounters].MaxEntries = g.capacity
-	if !answers(l) {
-		spec.Maps[linkEgressMapResting].MaxEntries = 1 // nobody rests there
-	}
 	older := g.olderCounters(index, spec.Maps[linkEgressMapCounters])
 	if older != nil {
 		defer older.Close()
@@ -105,9 +98,6 @@ func (g *Generation) LoadLink(index int, rules plan.Rules, l plan.LinkRules, fre
 	}
 	if err == nil {
 		err = carryOn(older, t.counters, fresh)
-	}
-	if err == nil && keepsShortcuts(l, own) {
-		err = g.publishEdition(t.edition)
 	}
 	if err == nil {
 		err = t.pin(g.linkDir(index))
@@ -143,35 +133,12 @@ func (g *Generation) egressOf(number linkEgressLinkNumber, rules plan.Rules, l p
 		spec.Variables[linkEgressVarNoQueue].Set(l.NoQueue),
 		spec.Variables[linkEgressVarLimits].Set(g.asksLimits() || g.later || departs(rules, l)),
 		spec.Variables[linkEgressVarOwnBudgets].Set(own),
-		spec.Variables[linkEgressVarKeepsShortcuts].Set(keepsShortcuts(l, own)),
-		spec.Variables[linkEgressVarWaits].Set(waits(l, g.waiting.Back)),
 		spec.Variables[linkEgressVarComeBack].Set(uint32(g.waiting.Back)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("set link_egress: %w", err)
 	}
 	return spec, nil
-}
-
-// waits says whether answers wait on a link, or may come back to it by a device, as link_egress has it.
-func waits(l plan.LinkRules, back int) linkEgressWaits {
-	switch {
-	case answers(l):
-		return linkEgressWaitsANSWERS_WAIT
-	case back != 0:
-		return linkEgressWaitsOTHERS_WAIT
-	}
-	return linkEgressWaitsNONE_WAIT
-}
-
-// answers reports whether the answers of some contract wait on a link. Of limits that come later its program asks more for each answer.
-func answers(l plan.LinkRules) bool {
-	for _, p := range l.Contracts {
-		if p.Answers {
-			return true
-		}
-	}
-	return false
 }
 
 // loadEgress loads link_egress with all that the kernel knows. The helper that
@@ -182,7 +149,6 @@ func loadEgress(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) (linkTable
 		Program   *ebpf.Program `ebpf:"link_egress"`
 		Contracts *ebpf.Map     `ebpf:"contracts"`
 		Counters  *ebpf.Map     `ebpf:"counters"`
-		Edition   *ebpf.Map     `ebpf:".data.edition"`
 	}
 	load := func(mptcp bool) error {
 		if err := spec.Variables[linkEgressVarKnowsMptcp].Set(mptcp); err != nil {
@@ -195,7 +161,7 @@ func loadEgress(spec *ebpf.CollectionSpec, o *ebpf.CollectionOptions) (linkTable
 			return linkTables{}, fmt.Errorf("load link_egress: %w", err)
 		}
 	}
-	return linkTables{program: t.Program, contracts: t.Contracts, counters: t.Counters, edition: t.Edition}, nil
+	return linkTables{program: t.Program, contracts: t.Contracts, counters: t.Counters}, nil
 }
 
 // capacityFor leaves room for the contracts of weir set and weir run, which come
@@ -226,13 +192,12 @@ func (g *Generation) openLink(index int) (t linkTables, err error) {
 	}
 	contracts, err1 := openTable(filepath.Join(g.linkDir(index), linkEgressMapContracts), maps[linkEgressMapContracts])
 	counters, err2 := openTable(filepath.Join(g.linkDir(index), linkEgressMapCounters), maps[linkEgressMapCounters])
-	edition, err3 := openTable(filepath.Join(g.linkDir(index), editionPin), editionTable(maps))
-	t.contracts, t.counters, t.edition = contracts, counters, edition
+	t.contracts, t.counters = contracts, counters
 	t.ingress, err = ebpf.LoadPinnedProgram(filepath.Join(g.linkDir(index), ingressPin), nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	if err := errors.Join(err1, err2, err3, err); err != nil {
+	if err := errors.Join(err1, err2, err); err != nil {
 		t.Close()
 		return linkTables{}, err
 	}

@@ -133,15 +133,6 @@ type linkEgressCounter struct {
 	Bytes   uint64
 }
 
-type linkEgressEdition uint32
-
-const (
-	linkEgressEditionEDITION_SHIFT linkEgressEdition = 5
-	linkEgressEditionEDITION_KEEP  linkEgressEdition = 31
-	linkEgressEditionNO_EDITION    linkEgressEdition = 536870912
-	linkEgressEditionFIRST_EDITION linkEgressEdition = 1073741824
-)
-
 type linkEgressExe struct {
 	_      structs.HostLayout
 	Inode  uint64
@@ -191,7 +182,7 @@ type linkEgressKnown struct {
 		Contracts  [3]uint16
 		Pad        uint16
 	}
-	Pad uint32
+	Calm uint32
 }
 
 type linkEgressLimited uint8
@@ -285,12 +276,25 @@ type linkEgressPaced struct {
 }
 
 type linkEgressResting struct {
-	_        structs.HostLayout
-	Socket   uint64
-	Ports    uint32
-	Jiffy    uint32
-	Contract uint32
-	Pad      uint32
+	_         structs.HostLayout
+	Socket    uint64
+	Key       uint32
+	Jiffy     uint32
+	Contract  uint16
+	Together  uint16
+	Limited   uint8
+	Datagrams uint8
+	Pad       uint16
+	Tab       struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Held     uint32
+	}
+	Asked uint64
 }
 
 type linkEgressTuple struct {
@@ -299,48 +303,37 @@ type linkEgressTuple struct {
 	Fields uint32
 }
 
-type linkEgressWaits uint32
-
-const (
-	linkEgressWaitsNONE_WAIT    linkEgressWaits = 0
-	linkEgressWaitsOTHERS_WAIT  linkEgressWaits = 1
-	linkEgressWaitsANSWERS_WAIT linkEgressWaits = 2
-)
-
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	linkEgressMapBudgets        = "budgets"
-	linkEgressMapCgroups        = "cgroups"
-	linkEgressMapCgroups1       = "cgroups1"
-	linkEgressMapContracts      = "contracts"
-	linkEgressMapCounters       = "counters"
-	linkEgressMapCredits        = "credits"
-	linkEgressMapExes           = "exes"
-	linkEgressMapFlows          = "flows"
-	linkEgressMapIdentities     = "identities"
-	linkEgressMapLimiter        = "limiter"
-	linkEgressMapResting        = "resting"
-	linkEgressMapTuples         = "tuples"
-	linkEgressMapUsers          = "users"
-	linkEgressMapVerdicts       = "verdicts"
-	linkEgressMapWindows        = "windows"
-	linkEgressProgLinkEgress    = "link_egress"
-	linkEgressVarBucketMask     = "bucket_mask"
-	linkEgressVarComeBack       = "come_back"
-	linkEgressVarDscpMatters    = "dscp_matters"
-	linkEgressVarEdition        = "edition"
-	linkEgressVarGeneration     = "generation"
-	linkEgressVarKeepsShortcuts = "keeps_shortcuts"
-	linkEgressVarKnowsMptcp     = "knows_mptcp"
-	linkEgressVarL2Length       = "l2_length"
-	linkEgressVarLimits         = "limits"
-	linkEgressVarNoQueue        = "no_queue"
-	linkEgressVarOwnBudgets     = "own_budgets"
-	linkEgressVarThisLink       = "this_link"
-	linkEgressVarTupleCount     = "tuple_count"
-	linkEgressVarWaits          = "waits"
+	linkEgressMapBudgets     = "budgets"
+	linkEgressMapCgroups     = "cgroups"
+	linkEgressMapCgroups1    = "cgroups1"
+	linkEgressMapContracts   = "contracts"
+	linkEgressMapCounters    = "counters"
+	linkEgressMapCredits     = "credits"
+	linkEgressMapExes        = "exes"
+	linkEgressMapFlows       = "flows"
+	linkEgressMapIdentities  = "identities"
+	linkEgressMapLimiter     = "limiter"
+	linkEgressMapResting     = "resting"
+	linkEgressMapTuples      = "tuples"
+	linkEgressMapUsers       = "users"
+	linkEgressMapVerdicts    = "verdicts"
+	linkEgressMapWindows     = "windows"
+	linkEgressProgLinkEgress = "link_egress"
+	linkEgressVarBucketMask  = "bucket_mask"
+	linkEgressVarComeBack    = "come_back"
+	linkEgressVarDscpMatters = "dscp_matters"
+	linkEgressVarGeneration  = "generation"
+	linkEgressVarKnowsMptcp  = "knows_mptcp"
+	linkEgressVarL2Length    = "l2_length"
+	linkEgressVarLimits      = "limits"
+	linkEgressVarNoQueue     = "no_queue"
+	linkEgressVarOwnBudgets  = "own_budgets"
+	linkEgressVarThisLink    = "this_link"
+	linkEgressVarTupleCount  = "tuple_count"
 )
 
 // loadLinkEgress returns the embedded CollectionSpec for linkEgress.
@@ -413,20 +406,17 @@ type linkEgressMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type linkEgressVariableSpecs struct {
-	BucketMask     *ebpf.VariableSpec `ebpf:"bucket_mask"`
-	ComeBack       *ebpf.VariableSpec `ebpf:"come_back"`
-	DscpMatters    *ebpf.VariableSpec `ebpf:"dscp_matters"`
-	Edition        *ebpf.VariableSpec `ebpf:"edition"`
-	Generation     *ebpf.VariableSpec `ebpf:"generation"`
-	KeepsShortcuts *ebpf.VariableSpec `ebpf:"keeps_shortcuts"`
-	KnowsMptcp     *ebpf.VariableSpec `ebpf:"knows_mptcp"`
-	L2Length       *ebpf.VariableSpec `ebpf:"l2_length"`
-	Limits         *ebpf.VariableSpec `ebpf:"limits"`
-	NoQueue        *ebpf.VariableSpec `ebpf:"no_queue"`
-	OwnBudgets     *ebpf.VariableSpec `ebpf:"own_budgets"`
-	ThisLink       *ebpf.VariableSpec `ebpf:"this_link"`
-	TupleCount     *ebpf.VariableSpec `ebpf:"tuple_count"`
-	Waits          *ebpf.VariableSpec `ebpf:"waits"`
+	BucketMask  *ebpf.VariableSpec `ebpf:"bucket_mask"`
+	ComeBack    *ebpf.VariableSpec `ebpf:"come_back"`
+	DscpMatters *ebpf.VariableSpec `ebpf:"dscp_matters"`
+	Generation  *ebpf.VariableSpec `ebpf:"generation"`
+	KnowsMptcp  *ebpf.VariableSpec `ebpf:"knows_mptcp"`
+	L2Length    *ebpf.VariableSpec `ebpf:"l2_length"`
+	Limits      *ebpf.VariableSpec `ebpf:"limits"`
+	NoQueue     *ebpf.VariableSpec `ebpf:"no_queue"`
+	OwnBudgets  *ebpf.VariableSpec `ebpf:"own_budgets"`
+	ThisLink    *ebpf.VariableSpec `ebpf:"this_link"`
+	TupleCount  *ebpf.VariableSpec `ebpf:"tuple_count"`
 }
 
 // linkEgressObjects contains all objects after they have been loaded into the kernel.
@@ -490,20 +480,17 @@ func (m *linkEgressMaps) Close() error {
 //
 // It can be passed to loadLinkEgressObjects or ebpf.CollectionSpec.LoadAndAssign.
 type linkEgressVariables struct {
-	BucketMask     *ebpf.Variable `ebpf:"bucket_mask"`
-	ComeBack       *ebpf.Variable `ebpf:"come_back"`
-	DscpMatters    *ebpf.Variable `ebpf:"dscp_matters"`
-	Edition        *ebpf.Variable `ebpf:"edition"`
-	Generation     *ebpf.Variable `ebpf:"generation"`
-	KeepsShortcuts *ebpf.Variable `ebpf:"keeps_shortcuts"`
-	KnowsMptcp     *ebpf.Variable `ebpf:"knows_mptcp"`
-	L2Length       *ebpf.Variable `ebpf:"l2_length"`
-	Limits         *ebpf.Variable `ebpf:"limits"`
-	NoQueue        *ebpf.Variable `ebpf:"no_queue"`
-	OwnBudgets     *ebpf.Variable `ebpf:"own_budgets"`
-	ThisLink       *ebpf.Variable `ebpf:"this_link"`
-	TupleCount     *ebpf.Variable `ebpf:"tuple_count"`
-	Waits          *ebpf.Variable `ebpf:"waits"`
+	BucketMask  *ebpf.Variable `ebpf:"bucket_mask"`
+	ComeBack    *ebpf.Variable `ebpf:"come_back"`
+	DscpMatters *ebpf.Variable `ebpf:"dscp_matters"`
+	Generation  *ebpf.Variable `ebpf:"generation"`
+	KnowsMptcp  *ebpf.Variable `ebpf:"knows_mptcp"`
+	L2Length    *ebpf.Variable `ebpf:"l2_length"`
+	Limits      *ebpf.Variable `ebpf:"limits"`
+	NoQueue     *ebpf.Variable `ebpf:"no_queue"`
+	OwnBudgets  *ebpf.Variable `ebpf:"own_budgets"`
+	ThisLink    *ebpf.Variable `ebpf:"this_link"`
+	TupleCount  *ebpf.Variable `ebpf:"tuple_count"`
 }
 
 // linkEgressPrograms contains all programs after they have been loaded into the kernel.

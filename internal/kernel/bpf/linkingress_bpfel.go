@@ -176,7 +176,7 @@ type linkIngressKnown struct {
 		Contracts  [3]uint16
 		Pad        uint16
 	}
-	Pad uint32
+	Calm uint32
 }
 
 type linkIngressLinkNumber uint32

@@ -12,7 +12,7 @@ import (
 // memory is what outlives generations: what is known of sockets, processes and
 // limits.
 type memory struct {
-	identities, verdicts, arrivals, tasks, paces, windows, handshakes, budgets, credits, departures, turns, pools, holdings, editions *ebpf.Map
+	identities, verdicts, arrivals, tasks, paces, windows, handshakes, budgets, credits, departures, turns, pools, holdings *ebpf.Map
 }
 
 // ErrAbsent says that nothing of Weir's is pinned.
@@ -51,8 +51,6 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	// A socket has one answer for what it sends and one for what it receives.
 	received := egress[linkEgressMapVerdicts].Copy()
 	received.Name = "arrivals"
-	editions := editionTable(egress)
-	editions.Name = "editions"
 	var absent error
 	open := func(spec *ebpf.MapSpec) *ebpf.Map {
 		if err != nil {
@@ -83,7 +81,6 @@ func (r Room) openMemory(create bool) (m memory, err error) {
 	m.turns = open(depart[departMapTurns])
 	m.pools = open(bounded[tcpMemoryMapPools])
 	m.holdings = open(bounded[tcpMemoryMapHoldings])
-	m.editions = open(editions)
 	if err == nil {
 		err = absent
 	}
@@ -109,7 +106,6 @@ func (m memory) Close() {
 	m.turns.Close()
 	m.pools.Close()
 	m.holdings.Close()
-	m.editions.Close()
 }
 
 // openTable opens a pinned table of any size that has the shape of spec.

@@ -183,12 +183,35 @@ type pacePaced struct {
 	}
 }
 
+type paceResting struct {
+	_         structs.HostLayout
+	Socket    uint64
+	Key       uint32
+	Jiffy     uint32
+	Contract  uint16
+	Together  uint16
+	Limited   uint8
+	Datagrams uint8
+	Pad       uint16
+	Tab       struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Held     uint32
+	}
+	Asked uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	paceMapBudgets = "budgets"
 	paceMapPaces   = "paces"
+	paceMapResting = "resting"
 	paceProgPace   = "pace"
 )
 
@@ -243,6 +266,7 @@ type paceProgramSpecs struct {
 type paceMapSpecs struct {
 	Budgets *ebpf.MapSpec `ebpf:"budgets"`
 	Paces   *ebpf.MapSpec `ebpf:"paces"`
+	Resting *ebpf.MapSpec `ebpf:"resting"`
 }
 
 // paceVariableSpecs contains global variables before they are loaded into the kernel.
@@ -273,12 +297,14 @@ func (o *paceObjects) Close() error {
 type paceMaps struct {
 	Budgets *ebpf.Map `ebpf:"budgets"`
 	Paces   *ebpf.Map `ebpf:"paces"`
+	Resting *ebpf.Map `ebpf:"resting"`
 }
 
 func (m *paceMaps) Close() error {
 	return _PaceClose(
 		m.Budgets,
 		m.Paces,
+		m.Resting,
 	)
 }
 

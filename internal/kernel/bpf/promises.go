@@ -137,10 +137,8 @@ func (g *Generation) SetPromise(index int, id plan.ContractID, p plan.Promise) e
 	if err != nil {
 		return err
 	}
-	return g.edit(t, func() error {
-		if err := t.contracts.Put(uint32(id), c); err != nil {
-			return fmt.Errorf("write contract %d of link %d: %w", id, index, named(err))
-		}
-		return nil
-	})
+	if err := t.contracts.Put(uint32(id), c); err != nil {
+		return fmt.Errorf("write contract %d of link %d: %w", id, index, named(err))
+	}
+	return nil
 }

@@ -147,6 +147,7 @@ func TestResolveSYNCookies(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	s.Settle()
 	var far, near net.Conn
 	w.expect(firstClass, 1, func() {
 		far = w.dial(w.there, at)

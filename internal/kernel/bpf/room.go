@@ -17,7 +17,6 @@ import (
 //	                             what is remembered of sockets and processes
 //	budgets departures turns paces windows handshakes
 //	                             the limits, and how connections below them are held back
-//	editions                     the latest of what the contracts of any link meant
 //	pools holdings               what sockets hold of TCP memory
 //	socket_create socket_ingress pace window tcp_memory tcp_asks refuse_*
 //	                             the attachments to the scope's cgroup

@@ -182,7 +182,7 @@ type socketIngressKnown struct {
 		Contracts  [3]uint16
 		Pad        uint16
 	}
-	Pad uint32
+	Calm uint32
 }
 
 type socketIngressLimited uint8

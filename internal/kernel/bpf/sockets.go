@@ -3,15 +3,20 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/weir-net/weir/internal/plan"
 )
 
 // Sockets is what the kernel remembers of single sockets and processes. It is
 // reached through a descriptor of the socket, one's own or a duplicate.
-type Sockets struct{ memory }
+type Sockets struct {
+	memory
+	changed bool // something that packets go by, since Settle
+}
 
 // Sockets opens the memory of a scope that was published before.
 func (r Room) Sockets() (*Sockets, error) {
@@ -19,7 +24,7 @@ func (r Room) Sockets() (*Sockets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sockets{m}, nil
+	return &Sockets{memory: m}, nil
 }
 
 // An Identity is who made a socket, as far as rules ask for it.
@@ -46,7 +51,7 @@ func identityOf(v linkEgressIdentity) Identity {
 	return Identity{Tag: v.Tag, Exe: plan.ExeID{Inode: v.Inode, Device: v.Device}, Cgroup1: v.Cgroup1}
 }
 
-// Identify writes who made a socket and lets its next packet ask anew. It
+// Identify writes who made a socket and lets its packets ask anew, after Settle all of them. It
 // reports whether anything changed.
 func (s *Sockets) Identify(fd int, i Identity) (changed bool, err error) {
 	have, err := s.Identity(fd)
@@ -63,9 +68,10 @@ func (s *Sockets) Identify(fd int, i Identity) (changed bool, err error) {
 	return true, s.forget(fd)
 }
 
-// forget lets the socket's next packets, those that it sends and those that it
+// forget lets the socket's packets, those that it sends and those that it
 // receives, find anew under which contract they go and what else binds them.
 func (s *Sockets) forget(fd int) error {
+	s.changed = true
 	for _, known := range []*ebpf.Map{s.verdicts, s.arrivals} {
 		if err := known.Delete(uint32(fd)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("forget contract of socket: %w", err)
@@ -109,5 +115,27 @@ func (s *Sockets) UntagTask(pid uint32) error {
 	return nil
 }
 
-// Close releases the descriptors.
-func (s *Sockets) Close() { s.memory.Close() }
+// Settle waits until all packets go by what is remembered of their sockets now, up to two ticks of the kernel's clock, each of
+// 1 to 10 ms, if anything has changed: link_egress asks a socket that rests once in a tick (bpf/rests.h).
+func (s *Sockets) Settle() {
+	for range 2 { // the first may have begun before the change
+		for began := tick(); s.changed && tick() == began; {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	s.changed = false
+}
+
+// tick is the time at which the kernel's clock ticked last.
+func tick() (now unix.Timespec) {
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC_COARSE, &now); err != nil {
+		panic(err) // each kernel has that clock
+	}
+	return now
+}
+
+// Close releases the descriptors, once all packets go by what was changed.
+func (s *Sockets) Close() {
+	s.Settle()
+	s.memory.Close()
+}

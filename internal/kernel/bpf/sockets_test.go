@@ -64,6 +64,7 @@ func TestTags(t *testing.T) {
 		if changed, err := s.Identify(fd, id); err != nil || changed {
 			t.Fatalf("tag socket again: changed %v, %v", changed, err)
 		}
+		s.Settle()
 		w.expect(firstClass+2, 1, func() { c.do("send") })
 		if id, _, known := s.Verdict(fd); !known || id != plan.FirstID+2 {
 			t.Fatalf("verdict %d, known %v", id, known)
@@ -71,6 +72,7 @@ func TestTags(t *testing.T) {
 		if _, err := s.Identify(fd, Identity{}); err != nil {
 			t.Fatal(err)
 		}
+		s.Settle()
 		w.expect(ladderClass, 1, func() { c.do("send") })
 	})
 	t.Run("threads end, and one calls exec", func(t *testing.T) {
@@ -160,6 +162,7 @@ func TestTagListener(t *testing.T) {
 						t.Error(err)
 					}
 				})
+				s.Settle()
 			}
 			dial := func() net.Conn {
 				var d net.Dialer

@@ -167,7 +167,7 @@ func TestTabGoesAlong(t *testing.T) {
 }
 
 // acknowledged waits until all that a connection sent is, and is what TCP says of it then.
-func acknowledged(t *testing.T, c *net.TCPConn) *unix.TCPInfo {
+func acknowledged(t testing.TB, c *net.TCPConn) *unix.TCPInfo {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		var info *unix.TCPInfo
@@ -314,7 +314,7 @@ func receivingConnection(t *testing.T, max policy.Rate) (here, there *net.TCPCon
 	}
 }
 
-func write(t *testing.T, c net.Conn, bytes int) {
+func write(t testing.TB, c net.Conn, bytes int) {
 	t.Helper()
 	if _, err := c.Write(make([]byte, bytes)); err != nil {
 		t.Fatal(err)

@@ -217,12 +217,25 @@ type windowPaced struct {
 }
 
 type windowResting struct {
-	_        structs.HostLayout
-	Socket   uint64
-	Ports    uint32
-	Jiffy    uint32
-	Contract uint32
-	Pad      uint32
+	_         structs.HostLayout
+	Socket    uint64
+	Key       uint32
+	Jiffy     uint32
+	Contract  uint16
+	Together  uint16
+	Limited   uint8
+	Datagrams uint8
+	Pad       uint16
+	Tab       struct {
+		_        structs.HostLayout
+		In       uint64
+		Ends     uint64
+		Bytes    uint32
+		Segments uint32
+		Room     uint32
+		Held     uint32
+	}
+	Asked uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -340,7 +340,7 @@ func ports(all ...uint16) plan.Rules {
 var bare = Options{Controller: -1}
 
 // descriptor lends a socket's descriptor.
-func descriptor(t *testing.T, c syscall.Conn, fn func(fd int)) {
+func descriptor(t testing.TB, c syscall.Conn, fn func(fd int)) {
 	t.Helper()
 	raw, err := c.SyscallConn()
 	if err != nil {
