@@ -11,7 +11,7 @@
  *
  * What it does not promise: that a limit that is reached again has the next answer wait. It has the next one after the
  * jiffy. A socket that is made where in memory one of the same key has just died may be taken for that until then. And what lies on the
- * tab of a connection that goes on by another CPU is charged if it comes back within a second.
+ * tab of a connection that goes on by another CPU is charged if it comes back soon enough.
  */
 #ifndef WEIR_RESTS_H
 #define WEIR_RESTS_H

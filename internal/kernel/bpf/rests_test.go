@@ -183,6 +183,10 @@ func TestDatagramsRest(t *testing.T) {
 	set(g, plan.Keep)
 	setInt(t, c, unix.SOL_SOCKET, unix.SO_PRIORITY, 6)
 	send(3, 6)
+	for _, priority := range []uint32{31, 1000} { // the last that are counted by themselves, and one above
+		set(g, priority)
+		send(3, priorities-1)
+	}
 	again, err := w.room.Open(w.number)
 	if err != nil {
 		t.Fatal(err)
