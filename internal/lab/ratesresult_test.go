@@ -41,6 +41,14 @@ func ratesJudged(t *testing.T, but map[string]float64) *ratesLab {
 			measured(arm, "settled_stop_"+rate, 10)
 		}
 	}
+	for where := range but { // what is known only where CPUs are watched
+		arm, name, _ := strings.Cut(where, " ")
+		if strings.HasPrefix(name, "here_") {
+			measured(arm, name, 20)
+		} else if strings.HasPrefix(name, "away_") {
+			measured(arm, name, 0)
+		}
+	}
 	l.conclude()
 	return l
 }
@@ -74,6 +82,27 @@ func TestRatesClaims(t *testing.T) {
 			if strings.Contains(c.want, "broken") && !strings.Contains(l.result.Claims[strings.Count(c.want[:strings.Index(c.want, "broken")], " ")].Evidence, arm) && !strings.Contains(name, "sent again") {
 				t.Errorf("%s: the evidence does not say where: %+v", name, l.result.Claims)
 			}
+		}
+	}
+}
+
+// What a CPU that was away has to do with it is said, and does not decide.
+func TestRatesEvidence(t *testing.T) {
+	for name, c := range map[string]struct {
+		but  map[string]float64
+		want string // of what does not settle in time
+	}{
+		"nobody looks after the CPUs": {map[string]float64{"egress settled_tcp_1_10mbit": 310},
+			"of 12 the furthest: egress, one TCP flow, 10 Mbit/s: median 20, from 20 to 310"},
+		"none was away": {map[string]float64{"egress settled_tcp_1_10mbit": 310, "egress here_settled_tcp_1_10mbit": 310, "egress away_settled_tcp_1_10mbit": 0},
+			"of 12 the furthest: egress, one TCP flow, 10 Mbit/s: median 20, from 20 to 310 (a CPU away for up to 0 % of the time); with no CPU away it is not so either: of 1 the furthest: egress, one TCP flow, 10 Mbit/s: median 20, from 20 to 310"},
+		"one was": {map[string]float64{"egress settled_tcp_1_10mbit": 310, "egress here_settled_tcp_1_10mbit": 20, "egress away_settled_tcp_1_10mbit": 3.5},
+			"of 12 the furthest: egress, one TCP flow, 10 Mbit/s: median 20, from 20 to 310 (a CPU away for up to 3.5 % of the time); with no CPU away it is so: of 1 the furthest: egress, one TCP flow, 10 Mbit/s: median 20, from 20 to 20"},
+	} {
+		claims := ratesJudged(t, c.but).result.Claims
+		settles := claims[len(claims)-2]
+		if settles.Text != ratesSettle || settles.Kept == nil || *settles.Kept || settles.Evidence != c.want {
+			t.Errorf("%s: %+v\nwant broken: %s", name, settles, c.want)
 		}
 	}
 }
