@@ -61,7 +61,10 @@ func realTime(thread int) error {
 
 // urgent has all threads of this process go before all others where that is allowed, for good: what it measures is the
 // way, and not who has the CPU. A thread that hurries alone may wait for one of its process that does not: on a CPU that
-// others take, for as long as a second.
+// others take, for as long as a second. And where it is the other that was about to let it go on it takes the CPU itself: Go
+// holds a goroutine that comes back from a system call by a bit of its state, for which its thread looks again and again. If
+// whoever set that bit has lost the only CPU to this thread, it is the kernel's bound for all of real time (950 ms of a
+// second) that ends it.
 func urgent() {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // millisecond: where it is late no process runs there, whatever is due. The CPU is somebody else's then, as it may be
 // in a virtual machine whose host has other work, or its kernel does not let go of it.
 //
-// It belongs into a process that does nothing else: who shares one with busy goroutines waits for those, too.
+// It belongs into a process that does nothing else, and whose threads are all urgent: who shares one with busy goroutines
+// waits for those, too.
 type Vigil struct {
 	end    context.CancelFunc
 	guards sync.WaitGroup

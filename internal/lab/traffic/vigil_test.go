@@ -2,8 +2,12 @@ package traffic
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"testing"
 	"time"
 
@@ -35,6 +39,45 @@ func hog(t *testing.T, cpu int, span time.Duration) (begin, end time.Time) {
 		t.Fatal(err)
 	}
 	return begin, end
+}
+
+// No thread of a process that keeps a vigil goes after its guards, for one of these would wait for it and keep the CPU.
+func TestVigilUrgent(t *testing.T) {
+	testutil.Needs(t, "root")
+	w, err := StartWorker("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	ctx := context.Background()
+	if err := w.Watch(ctx); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond) // in which the runtime of Go begins more
+	tasks := filepath.Join("/proc", strconv.Itoa(w.cmd.Process.Pid), "task")
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		attr, err := unix.SchedGetAttr(id, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attr.Policy != unix.SCHED_FIFO {
+			t.Errorf("thread %d of %d goes after the guards: %+v", id, len(threads), *attr)
+		}
+	}
+	if _, err := w.Watched(ctx); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A CPU that nobody else can have is away from the first look after it is taken until it is given back.

@@ -92,6 +92,7 @@ func (w *worker) follow(ctx context.Context, o order) (a answer) {
 		a.Passed = w.passed()
 	case "watch":
 		_ = w.watched()
+		urgent() // who waits for one of its own process would take that for an absence, and the CPU for itself
 		w.vigil, err = KeepVigil()
 	case "watched":
 		a.Absences = w.watched()
